@@ -2,15 +2,17 @@
 """The front page's milestones, and the problems of the ladder."""
 
 import re
+from dataclasses import replace
 
 from plots.draw.markdown import NONE, cell, table
 from plots.draw.measured import before_and_after, not_of_one_run
-from plots.draw.results import Data, card
+from plots.draw.results import Data, card, run_of
 from plots.measure import sets
-from plots.measure.files import Row, Shape
+from plots.measure.files import Row
 
-# The chapters that the front page shows; chapters/LADDER.md has all.
-MILESTONES = "01 02 03 07a 07c 07d 07e 07f 07j 07l 07m 07p".split()
+# The chapters that the front page shows, each faster than the one before it on one of its three
+# problems; chapters/LADDER.md has all.
+MILESTONES = "01 02 03 07a 07d 07e 07f 07g 07l".split()
 
 
 def cell_and_card(data: Data, row: Row | None, column: str) -> str:
@@ -23,48 +25,31 @@ def times_as_fast(before: Row, after: Row) -> str:
     return "≈" * not_of_one_run(before, after) + f"{before.us_median / after.us_median:.2f}x" if before.timed and after.timed else NONE
 
 
-def sizes(shape: Shape) -> str:
-    """A problem in words."""
-    groups, m_total, m_max, n, k = shape
-    rows = f"{groups} experts of {m_max} rows" if groups * m_max == m_total else f"{m_total} rows over {groups} experts"
-    return f"{rows}, N = {n}, K = {k}"
-
-
 def milestones_table(data: Data) -> str:
-    """Some chapters, for the front page: how many times as fast each is on its own problem, as which other, and its times on three
-    problems. Before the first that only another card timed stands the last of this card, as that card timed it."""
+    """Some chapters on three problems, for the front page, as the card of the figures timed them. Below them what the last of them
+    is compared with: the fastest call of cuBLAS in its run, and the roof."""
     columns = {"prefill": "tflops", "skewed": "tflops", "decode": "us_median"}
-    known = {}  # by set and device, the rows by chapter
-    for name in columns:
-        rows, inputs = data.of_set(name)
-        for row in rows + data.from_other_devices(name, inputs):
-            if not row.peer:
-                known.setdefault((name, row.device), {})[row.chapter] = row
-        for device in data.others:
-            for row in data.on(device):
-                if row.set == name and not row.peer and not row.variant and row.warm == (inputs == "warm"):
-                    known.setdefault((name, device), {}).setdefault(row.chapter, row)
+    rows = {name: [row for row in data.of_set(name)[0] if row.timed] for name in columns}
+    ours = {name: {row.chapter: row for row in some if not row.peer} for name, some in rows.items()}
 
-    def times(chapter, device):
-        return [cell(known.get((name, device), {}).get(chapter.id), column) for name, column in columns.items()]
+    def times(found):
+        return [cell(found.get(name), column) for name, column in columns.items()]
 
-    lines, before_it, last_device = [], None, data.device
-    for chapter in (chapter for chapter in data.chapters if chapter.id.split("_")[0] in MILESTONES):
-        device = data.measured_on.get(chapter.id, data.device)
-        where = f", {card(device)}" if device != data.device else ""
-        if before_it and device != last_device and any(each != NONE for each in times(before_it, device)):
-            lines.append([before_it.id + where, "", NONE, NONE, NONE, *times(before_it, device)])
-        problem, gain, other = NONE, NONE, NONE
-        if found := before_and_after(data, chapter):
-            name, before, after = found
-            problem = name if name.strip("`") in columns else sizes(after.shape)
-            other = "two launches" if before.chapter == after.chapter else before.chapter.split("_")[0]
-            gain = times_as_fast(before, after)
-        lines.append([f"[{chapter.id}](chapters/{chapter.id}/README.md)" + where, chapter.title, problem, other, gain,
-                      *times(chapter, device)])
-        before_it, last_device = chapter, device
-    return table(["chapter", "idea", "its own problem", "compared with", "times as fast", "`prefill`, TFLOP/s", "`skewed`, TFLOP/s",
-                  "`decode`, µs"], 4, lines)
+    shown = [chapter for chapter in data.chapters if chapter.id.split("_")[0] in MILESTONES]
+    lines = [[f"[{chapter.id}](chapters/{chapter.id}/README.md)", chapter.title,
+              *times({name: some.get(chapter.id) for name, some in ours.items()})] for chapter in shown]
+    last = max((chapter.id for chapter in shown if any(chapter.id in some for some in ours.values())), default="")
+    own = {name: some[last] for name, some in ours.items() if last in some}
+    calls = {name: [row for row in rows[name] if row.peer.startswith("cublas") and (row.chapter, run_of(row)) == (last, run_of(mine))]
+             for name, mine in own.items()}
+    fastest = {name: min(some, key=lambda row: row.us_median) for name, some in calls.items() if some}
+    roof = {name: replace(row, tflops=row.roof_tflops, us_median=row.us_median * row.tflops / row.roof_tflops)
+            for name, row in own.items() if row.roof_tflops}
+    for what, about, found in ((f"cuBLAS beside {last.split('_')[0]}", "the fastest of its calls", fastest),
+                               ("limit", "cuBLAS on one product, 8192 in each direction; memory", roof)):
+        if found:
+            lines.append([what, about, *times(found)])
+    return table(["chapter", "new", "`prefill`, TFLOP/s", "`skewed`, TFLOP/s", "`decode`, µs"], 2, lines)
 
 
 def problems_table(data: Data) -> str:

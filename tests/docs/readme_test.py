@@ -290,7 +290,7 @@ class Lessons(EveryCase):
 
     def test_root_readme_has_the_ladder(self):
         text, page = read(ROOT / "README.md"), ROOT / "chapters" / "LADDER.md"
-        for path, marks in ((ROOT / "README.md", ("milestones", "tally")), (page, ("table", "tree", "problems"))):
+        for path, marks in ((ROOT / "README.md", ["milestones"]), (page, ["table", "tree", "problems", "tally"])):
             for mark in marks:
                 self.expect(read(path).count(f"<!-- {mark} -->") == read(path).count(f"<!-- /{mark} -->") == 1, path, "has no marks:", mark)
         shown = re.findall(r"(?m)^\| \[(\w+?)_\w+\]\(chapters/", text)
@@ -326,6 +326,16 @@ class Texts(EveryCase):
                     titles = re.findall(r"^#+ (.*)$", FENCE.sub("", read(there)), re.M)
                     known = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
                     self.expect(heading in known, path, "links to", target, "where no such heading is")
+
+    def test_reports_show_lines_as_they_are(self):
+        """A report of a fault names lines of chapters, and a README that shows one has their text, or its beginning."""
+        shown = [(path, *found) for path in readmes() for _, body in FENCE.findall(read(path))
+                 for found in re.findall(r"(chapters/\w+/\w+\.cuh?):(\d+)   (\S.*)", body)]
+        self.assertTrue(any(path == ROOT / "README.md" for path, *_ in shown))
+        for path, file, number, text in shown:
+            lines = read(ROOT / file).splitlines() if (ROOT / file).is_file() else []
+            there = lines[int(number) - 1] if int(number) <= len(lines) else ""
+            self.expect(text.removesuffix(" ...") in there, path, "shows", f"{file}:{number}", "not as it is:", there.strip())
 
     def test_nothing_is_left_to_do(self):
         for path in readmes():
