@@ -29,7 +29,7 @@ struct Operands {      // of the epilogue, and where its results go
 // A storing thread's row of a tile.
 class Epilogue {
  public:
-  // `first_col`: of C, of the gates that come first.
+  // `first_col`: the `col` of the first `apply`, whose biases are loaded here.
   __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, const Tile& tile, int row,
                       int n, int first_col)
       : maps_(maps),
@@ -44,8 +44,8 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, a multiple of
-  //   2 * PART, and of the ups after them. `next_col`: of the next call; in the last one any number, also
-  //   a negative one.
+  //   2 * PART, and of the ups after them. `next_col`: the `col` of the next call, whose biases are loaded
+  //   here; nothing checks that the caller keeps this. In the last call any number, also a negative one.
   // [apply]
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
                         int next_col) {
@@ -92,9 +92,8 @@ class Epilogue {
     }
   }
 
-  // Who: a whole warp. Does: starts to load the biases of a read, of the gates from column `col` of C on
-  //   and of their ups, one of each in each lane, and overwrites those of the read before. The next `apply`
-  //   uses them, and waits there if they have not been loaded. Outside C: others, which nobody uses.
+  // Who: a whole warp. Does: starts to load a gate's and an up's bias in each lane, over those of the read
+  //   before: after both calls of `scale`. `col`: of its gates in C; outside C: others, which nobody uses.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + max(0, min(col, n_ - 2 * PART)) + int(threadIdx.x) % 32;
     if (!operands_.bias) return;

@@ -24,7 +24,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   const int warp = int(threadIdx.x) / 32, rank = block_rank();
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
-  // Stores C too, which is as wide as D (launch.cuh).
+  // Stores C too: a C wider than D would be written past its OUTPUT_BYTES, and launch.cuh refuses it.
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     // A multiple of 2 * PART, as N is (launch.cuh): so each read begins with gates and ends by N.
@@ -52,6 +52,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       gg::ptx::tcgen05_wait_ld(gate, up);
       if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
       arrived = true;
+      // Promises the biases of `at(i + 1)`: they are those of `at(i)` in the next turn.
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
       // [/gates]
     }
