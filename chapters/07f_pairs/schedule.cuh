@@ -19,8 +19,8 @@ namespace chapter {
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
 // tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
 // a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
-// would not show. A warp receives tile i after it has loaded tile i - 1 or started its last products.
-// It needs no slice of tile i. So a consumer that holds one may wait for tile i + 1: no block hangs.
+// would not show. To receive tile i, a warp needs slices of the tiles before it, and none of tile i.
+// So tile i + 1 is sent without any slice of tile i, and a consumer that holds some may wait for it.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -60,7 +60,7 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes have left the wait, and begun to read, before lane 0 arrives
-    // Arrive only when the words are in registers: the first block may then overwrite `tile`.
+    // An arrival in another block may overtake a load. So arrive with the words in registers only:
     // has_come is always true, but the compiler cannot know what memory holds, and must compare.
     // `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles out.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
