@@ -66,7 +66,8 @@ struct Factors {
 };
 // [/factors]
 
-// A thread's own of them: those of its gate column and its up column in each PAIR.
+// A thread's own of them: those of its gate column and its up column in each PAIR. `factors` is a
+// struct Factors as above, of any size.
 template <int PAIRS>
 struct ColumnFactors {
   float alpha, gate_bias[PAIRS], up_bias[PAIRS];

@@ -36,10 +36,10 @@ namespace chapter {
 class Turns {
  public:
   __device__ Turns(uint32_t turn_addr, int consumer) : turn_addr_(turn_addr), phase_(consumer ^ 1) {}
-  // Before a tile's first product. Let i count the consumer's own tiles from 0 on. Phase i of
-  // consumer 1's barrier ends when it may begin its tile i. Consumer 0 may begin its tile 0 at
-  // once: phase i is for its tile i + 1, and its first wait, for the parity of the phase before
-  // phase 0, returns at once.
+  // Before a tile's first product. Consumer 1 waits for phase 0 of its barrier before its first
+  // tile, for phase 1 before its second one, and so on. Consumer 0 may begin its first tile at
+  // once and waits for phase 0 before its second one. So its first wait is for parity 1, which at
+  // a new mbarrier returns at once.
   __device__ void wait(int consumer) {
     gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
@@ -74,18 +74,20 @@ struct Self {
 
 // Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's: its `block_slices`
 // are all slices of K here, which is never split.
-// A wrong guess ([start]): warp 0 alone waits for its slices and releases them. `empty` wants one
-// arrival of each block; and if all warps waited, a slow one might look only after the stage's next
-// phase has ended, when parity shows the guessed slice's as not over. All other warps only count
-// these slices. They look at a stage after warp 0 has seen its slice land: the other warps of
+// A wrong guess (the first loop): warp 0 alone waits for its slices and releases them. `empty` wants
+// one arrival of each block; and if all warps waited, a slow one might look only after the stage's
+// next phase has ended, when parity shows the guessed slice's as not over. All other warps only
+// count these slices. They look at a stage after warp 0 has seen its slice land: the other warps of
 // consumer 0 wait for warp 0 at the bar_sync in Factors::read, and consumer 0 passes consumer 1's
-// first turn after that. So the loop over these slices, `read` and `pass` stay in this order.
+// first turn after that. So the loop over these slices, `read` and `pass` stay in this order. No
+// assertion says so: without the bar_sync the emulator finds `async-window` in a replay of --check.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
                                                const Memory<C>& memory,
                                                Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS],
                                                const Guess<C>& guess, const gg::Offsets& offsets, int slices,
                                                int n) {
+  static_assert(C::CONSUMERS == 2);  // between two tiles of a consumer is one of the other: Turns, ring.skip
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
@@ -98,7 +100,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   Turns turns(memory.turn_addr, consumer);
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
-  // [start]
   if (!holds && guess.slices > 0) {  // the guessed slices are not used
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp > 0) continue;
@@ -107,28 +108,29 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       release(ring.stage);
     }
   }
+  // [start]
   if (consumer > 0) ring.skip(slices);  // tile 0, which is consumer 0's
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS, guess, holds);
   Tile tile;
   bool more = tiles.first(tile);
   while (more) {
     {
+      // Writes factors that `put` has read before its last bar_sync. Ends with a bar_sync, so that
+      // warp 0 has seen all guessed slices land before this consumer's other warps go on.
       const Self self;
       memory.factors[self.consumer].read(operands, tile, n, self.thread, 1 + self.consumer);
     }
     // [/start]
     float registers[C::PAIRS][C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-      // The sums of the tile's 64 columns on the left, PAIR 0, and of the 64 on the right, PAIR 1.
-      // All widths use the same registers.
+      // The sums of PAIR 0 and of PAIR 1, 64 columns each. All widths use the same registers.
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       // [loop]
       turns.wait(consumer);
-      // 192 sums are 96 CS2R, of two registers each. If one takes two cycles, that is 192 cycles,
-      // while the other consumer's last slice is multiplied. A false predicate of the first products
-      // would do the same. But to the compiler they would read the registers, and it might keep all
-      // of them through the epilogue before.
+      // 192 sums are 96 CS2R, which run while the other consumer's last slice is multiplied. The
+      // compiler puts them after the wait even if this loop stands before it. With 07m's predicate
+      // the products would still read the registers: ptxas might keep them through the epilogue.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before
@@ -191,9 +193,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     // [next]
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
     ring.skip(slices);                                    // those of the other consumer's tile
-    // Let t be the tile read here, after the epilogue of t - 2. Only the scheduling warp waits for
-    // this reading, to send tile t + 2 and, where tiles are claimed, to claim t + 1. The loading
-    // warps want both only after all loads of t.
+    // Let t be the tile read here, after the epilogue of t - 2. That is early enough: only the
+    // scheduling warp waits for it, to send t + 2 and, where tiles are claimed, to claim t + 1. The
+    // loading warps need neither before they have started all loads of t.
     more = tiles.next(tile);
     // [/next]
   }

@@ -89,10 +89,10 @@ struct Mailbox {
 template <class C>
 class TileReceiver {
  public:
-  // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w and 2; of
-  // the loading warp, 0 and 1. `holds`: whether the guess does. All warps of the worker must say the same,
-  // also the scheduling one: by it they know whether the first mailbox's first tile is number 0 or 2, and
-  // whether there is any.
+  // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w and
+  // 2; of the loading warp, 0 and 1. This step counts tiles, STEP counts rows. `holds`: whether the
+  // guess does. All warps of the worker must say the same, also the scheduling one: by it they know
+  // whether the first mailbox's first tile is number 0 or 2, and whether there is any.
   __device__ TileReceiver(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], int begin, int step,
                           const Guess<C>& guess, bool holds)
       : mailboxes_(mailboxes),
@@ -244,6 +244,7 @@ template <class C>
 __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], const Guess<C>& guess,
                                const gg::Offsets& offsets, int groups, int n, int k, int counter) {
   // [begin]
+  static_assert(C::CONSUMERS == 2);  // place ^ 1 is the other mailbox
   const bool holds = guess.holds(offsets);
   if (guess.nothing_sent(holds)) return;
   const int workers = int(gridDim.x) / C::BLOCKS;
