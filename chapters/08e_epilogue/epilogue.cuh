@@ -11,6 +11,10 @@
 
 namespace chapter {
 
+// Each lane has the bias of one column of a part, and amax leaves out 32 values where one is NaN. A part is
+// in one tile, and in one atom of SFB: if D has its first column, no scale in it is another group's.
+static_assert(PART == 32 && BN % PART == 0 && ATOM_ROWS % PART == 0);
+
 struct Operands {      // of the epilogue, and where its results go
   const float* alpha;  // [G]
   const float* prob;   // [rows]
@@ -42,7 +46,7 @@ class Epilogue {
     // [value]
     if (operands_.bias) {
       const float bias = gg::epilogue::bias_of(operands_.bias_format, next_bias_);  // of this lane's column
-      fetch_bias(col + PART);  // for the next part; after the last one nobody uses it
+      fetch_bias(col + PART);  // overwrites next_bias_, for the next part; after the last one it is unused
 #pragma unroll
       for (int c = 0; c < PART; ++c)
         v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
@@ -51,7 +55,9 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // those from N on are not D's: a bias, or NaN of another group's scales, would count
+    // Columns from N on must not change amax. B is 0 there, but a bias is not; and 0 times an infinity of A,
+    // or times NaN in SFB's padding, is NaN, which would leave out the whole part.
+    if (cols < PART) {
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
@@ -70,8 +76,8 @@ class Epilogue {
   }
 
  private:
-  // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane. It
-  //   has a part's time to arrive.
+  // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane, which
+  //   the next `bias_of` converts. From N on there is none to load: column N - 1's stands in.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + min(col + int(threadIdx.x) % 32, n_ - 1);
     if (operands_.bias) next_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);

@@ -5,7 +5,8 @@
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
-// New here: what a model does with D in kernels of its own is done while sums are in registers.
+// New here: scaling, bias and amax are done on sums in registers, and the next tile may be multiplied before
+// the last part of a row has been through them.
 
 #pragma once
 
