@@ -15,22 +15,24 @@ static_assert(BN / HALVES % (2 * PART) == 0);  // a half has whole reads
 // [columns]
 class Columns {
  public:
-  // half: 0 or 1; n: columns of C, a multiple of 64. Storing warps and the transforming warp make it
-  // of the same numbers, so they agree on how many reads a half has, and on where its X and Y lie.
+  // half: 0 or 1; n: columns of C, a multiple of 64 (launch.cuh). Storing warps and the transforming
+  // warp make it of the same numbers, so they agree on how many reads a half has, and on where its X
+  // and Y lie.
   __device__ Columns(const Tile& tile, int n, int half, int accumulator)
       : begin_(half * (BN / HALVES)),
         end_(min(min(BN, n - tile.col0), begin_ + BN / HALVES)),
         down_(accumulator == 0),
         tmem_begin_(accumulator * (BN - SHARED_COLUMNS)) {}
 
-  // Column of the tile where read i begins, which is of 64. What the next tile shares comes first:
-  // accumulator 0 has it at its end, accumulator 1 at its beginning.
+  // Column of the tile where read i, of 64 columns, begins: with gates, at a multiple of 64. What the
+  // next tile shares is read first: accumulator 0 has it at its end, accumulator 1 at its beginning.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
   // Column of tensor memory that has the sums of column `col` of the tile.
   __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
-  // Column of tensor memory from which on X and Y have 64. They are this half's, and the next tile
-  // does not share them. With one read they may lie beyond N, where nobody reads sums.
+  // Column of tensor memory from which on X and Y have 64: with two reads those of the last one.
+  // They are this half's, and the next tile does not share them. With one read they are those of
+  // that read, or lie beyond N, where nobody reads sums.
   __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : 2 * PART)); }
 
  private:

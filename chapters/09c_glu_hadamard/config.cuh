@@ -36,6 +36,7 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
+static_assert(PART == 32);  // an x32 load, a bias for each lane, 64 bytes in a row of a box
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; in each block
 constexpr int HALVES = 2;                      // of a tile's columns; a half has four warps of a block
 static_assert(BN / HALVES == 2 * (2 * PART));  // two reads: epilogue.cuh keeps X of no more

@@ -33,7 +33,8 @@ struct Operands {      // of the epilogue, and where its results go
 // A storing thread's row of a tile.
 class Epilogue {
  public:
-  // `first_col`: of C, of the gates that come first. `x_place`: for X and Y in this warp's lanes.
+  // `first_col`: the `col` of the first `apply`, whose biases are loaded here.
+  // `x_place`: for X and Y in this warp's lanes.
   //   Sums of the last read may lie there: nothing is written before `finish`.
   __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, Exchange& exchange,
                       gg::ptx::TmemAddr x_place, const Tile& tile, int row, int n, int first_col)
@@ -50,8 +51,9 @@ class Epilogue {
     fetch_bias(first_col);
   }
 
-  // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, and of the ups
-  //   after them. `next_col`: of the next part; after the last one any number, also a negative one.
+  // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, a multiple of
+  //   2 * PART, and of the ups after them. `next_col`: the `col` of the next call, whose biases are loaded
+  //   here; nothing checks that the caller keeps this. In the last call any number, also a negative one.
   // [apply]
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
                         int next_col) {
@@ -71,11 +73,11 @@ class Epilogue {
 #pragma unroll
       for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::swiglu(gate[i], up[i], prob_);
     }
-    older_ = newer_;
+    older_ = newer_;  // nothing, then read 0
     newer_.col = col;
 #pragma unroll
     for (int i = 0; i < PART / 2; ++i) newer_.x[i] = gg::epilogue::word_of<Format::bf16>(x + 2 * i);
-    if (operands_.butterfly()) {
+    if (operands_.butterfly()) {  // x becomes Y, and D is stored at once. Otherwise `finish` does both.
       for (int i = 0; i < PART; i += W_SIZE) gg::epilogue::hadamard_butterfly(newer_.x + i / 2, x + i);
       store(x, col);
     }
@@ -87,8 +89,8 @@ class Epilogue {
   // [finish]
   __device__ void finish() {
     if (!operands_.butterfly()) {
-      transform(older_);
-      transform(newer_);
+      transform(older_);  // read 0, if there were two
+      transform(newer_);  // the last read, if there was one
     }
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
@@ -102,6 +104,7 @@ class Epilogue {
     int col = -1;          // of C, where its gates begin; -1: there is no such part
   };
 
+  // After: Y of this part has been received, so the columns at x_place_ are free for the next X.
   __device__ void transform(const Kept& kept) {
     if (kept.col < 0) return;
     float y[PART];
@@ -131,8 +134,8 @@ class Epilogue {
     }
   }
 
-  // Who: a whole warp. Does: starts to load the bias of the gates and ups from column `col` of C on, one of
-  //   each in each lane. It has a part's time to arrive.
+  // Who: a whole warp. Does: starts to load a gate's and an up's bias in each lane, over those of the read
+  //   before: after both calls of `scale`. `col`: of its gates in C; outside C: others, which nobody uses.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + max(0, min(col, n_ - 2 * PART)) + int(threadIdx.x) % 32;
     if (!operands_.bias) return;
@@ -147,8 +150,9 @@ class Epilogue {
   gg::ptx::TmemAddr x_place_;
   float alpha_, prob_;
   int group_, row_, n_;
-  // X of the last two reads; a tile has no more (config.cuh). An array, indexed by the read, would be
-  // in local memory, since registers have no index.
+  // X of the last two reads; a third one would push out the first. An array, indexed by the read, would
+  // be in local memory, since registers have no index.
+  static_assert(BN / HALVES / (2 * PART) <= 2);
   Kept older_, newer_;
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
   uint32_t largest_ = 0;                  // magnitude of the row's values

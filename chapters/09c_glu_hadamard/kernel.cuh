@@ -33,6 +33,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
+  // In the order of the addresses below: full, empty, ready, taken, x_ready, y_ready.
   __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1 + 2 * HALVES];
   // This block's rows of W: the first 16 bytes of each, then the others. It must have the same
   // address in both blocks, since products of the pair apply rank 0's `w_desc` in both.
@@ -66,7 +67,9 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
       gg::ptx::mbarrier_init(memory.x_ready_addr + half * 8, CTA_GROUP * STORE_WARPS / HALVES);
       gg::ptx::mbarrier_init(memory.y_ready_addr + half * 8, 1);
     }
-    mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);  // who store and load; who multiplies and transforms
+    // A reader is a warp that walks through `tiles` below: those that store and load, in both blocks,
+    // and those that multiply and transform, in rank 0.
+    mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);
     gg::ptx::fence_mbarrier_init();
   }
   memory.w_desc = load_w(w_tile, operands.w);

@@ -24,7 +24,9 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
                             int n) {
   const int warp = int(threadIdx.x) / 32, rank = block_rank();
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
+  static_assert(HALVES == 2);  // half: 0 or 1
   Ring<ACCUMULATORS> accumulator;
+  // Stores C too: a C wider than D would be written past its OUTPUT_BYTES, and launch.cuh refuses it.
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   Exchange exchange(memory, half);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
@@ -43,13 +45,14 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     bool arrived = false;
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
-      uint32_t gate[PART], up[PART];  // of the row
+      uint32_t gate[PART], up[PART];  // sums of this row
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, columns.in_tmem(columns.at(i)));
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(gate, up);
       if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
       arrived = true;
+      // Promises the biases of `at(i + 1)`: they are those of `at(i)` in the next turn.
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp

@@ -74,8 +74,8 @@ __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, boo
   Ring<1> x_ready[HALVES];
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    for (int i = 0; elected && multiplies && i < BN / (2 * PART); ++i) {
-      const int half = i % HALVES, read = i / HALVES;
+    for (int i = 0; elected && multiplies && i < BN / (2 * PART); ++i) {  // the reads of both halves
+      const int half = i % HALVES, read = i / HALVES;                     // the halves take turns
       const Columns columns(tile, n, half, accumulator.stage);
       if (!columns.has(read)) continue;  // nor do the storing warps arrive for it
       // [transform]
@@ -105,7 +105,10 @@ __device__ inline gg::ptx::Tcgen05Desc load_w(uint4 (&w_tile)[2][W_ROWS], const 
     w_tile[chunk][row] = reinterpret_cast<const uint4*>(w + (rank * W_ROWS + row) * W_SIZE)[chunk];
     gg::ptx::fence_proxy_async();
   }
-  static_assert(W_ROWS == 8);                    // one core matrix: ROWS_BYTES is not used
+  static_assert(W_SIZE * sizeof(bf16) == 2 * sizeof(uint4));  // a row of W is two chunks, of eight k each
+  // A block has eight rows of W: there are no next ones, so no product goes ROWS_BYTES further. The
+  // descriptor has a field for it all the same.
+  static_assert(W_ROWS == 8);
   constexpr int K_BYTES = sizeof(w_tile[0]);     // leading dimension: to the next eight k
   constexpr int ROWS_BYTES = 8 * sizeof(uint4);  // stride dimension: to the next eight rows
   return gg::ptx::tcgen05_desc_k_major(gg::ptx::shared_addr(w_tile), K_BYTES, ROWS_BYTES);
