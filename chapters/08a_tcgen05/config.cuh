@@ -28,6 +28,8 @@ struct Config {
   using Offset = Offset_;
   static constexpr int BN = BN_, ACCUMULATORS = 2;  // columns of a tile; tiles of sums in tensor memory
   static_assert(ACCUMULATORS * BN <= gg::ptx::TMEM_COLUMNS);
+  // tcgen05.alloc takes a power of two of columns; store.cuh loads 32 at a time.
+  static_assert((ACCUMULATORS * BN & (ACCUMULATORS * BN - 1)) == 0 && BN % 32 == 0);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES;       // as many as the boxes of launch.cuh bring
@@ -41,8 +43,8 @@ struct Maps {
 
 struct Memory {
   // Shared memory.
-  uint32_t a_tile_addr;    // [STAGES][BM][BK], swizzled
-  uint32_t b_tile_addr;    // [STAGES][BN][BK], swizzled
+  uint32_t a_tile_addr;    // [STAGES][BM][BK]: A's rows of each slice, swizzled
+  uint32_t b_tile_addr;    // [STAGES][BN][BK]: B's rows of each slice, swizzled
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.

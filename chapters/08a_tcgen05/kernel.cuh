@@ -27,6 +27,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
+  // full, empty, ready, taken, one after the other: the four addresses below are these arrays'.
   __shared__ uint64_t bars[2 * STAGES + 2 * C::ACCUMULATORS];
   __shared__ gg::ptx::TmemAddr sums_slot;
   Memory memory;
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     store_tiles<C>(d, memory, tiles, n);
   }
   __syncwarp();     // one lane multiplied, or loaded
-  __syncthreads();  // nobody uses tensor memory any more
+  __syncthreads();  // the last tile's sums are complete and have been read: tensor memory is unused
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<C::ACCUMULATORS * C::BN>(memory.sums);
   // [/roles]
 }

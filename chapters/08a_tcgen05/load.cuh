@@ -16,7 +16,7 @@ namespace chapter {
 
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int k) {
-  const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
+  const bool elected = gg::ptx::elect();  // one lane loads and counts in `ring`; all 32 find tiles
   const int k_tiles = (k + BK - 1) / BK;
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {

@@ -23,15 +23,16 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<C::STAGES> ring;
   Ring<C::ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile);) {
+    // From here on one lane, which alone counts in `ring` and `accumulator`. No instruction of the
+    // whole warp may stand below: the others wait at the ballot of the next `tiles.next`.
     if (!elected) continue;
-    // The sums of two tiles ago have been read. The fence after the wait for `full`, which
-    // follows, serves this wait too.
+    // The sums of the tile before in this accumulator have been read.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
     const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * C::BN);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // the slice has landed
-      gg::ptx::tcgen05_fence_after();
+      gg::ptx::tcgen05_fence_after();  // serves both waits, for `taken` too
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
       for (int kk = 0; kk < BK; kk += 16) {

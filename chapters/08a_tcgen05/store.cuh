@@ -32,7 +32,7 @@ template <class C>
 __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> tiles, int n) {
   using D = typename C::D;
   const int warp = int(threadIdx.x) / 32;
-  const int r = int(threadIdx.x);  // this thread's row, and its lane of tensor memory
+  const int r = int(threadIdx.x);  // this thread's row, and its lane of tensor memory: warps 0 to 3
   Ring<C::ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     // [store]
@@ -51,7 +51,8 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
       }
     }
     gg::ptx::tcgen05_fence_before();
-    // elect waits for all lanes, and each has waited for its loads: the warp has read its rows.
+    // elect waits for all lanes, and each has waited for its loads: the warp has read its rows. A
+    // read that has ended needs no memory order, so one lane may arrive for all.
     if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive(memory.taken_addr + accumulator.stage * 8);
     }
