@@ -27,7 +27,7 @@ def times_as_fast(before: Row, after: Row) -> str:
 
 def milestones_table(data: Data) -> str:
     """Some chapters on three problems, for the front page, as the card of the figures timed them. Below them what the last of them
-    is compared with: the fastest call of cuBLAS in its run, and the roof."""
+    is compared with: the fastest call of cuBLAS in its run, and the roofs, each where it is the lower one."""
     columns = {"prefill": "tflops", "skewed": "tflops", "decode": "us_median"}
     rows = {name: [row for row in data.of_set(name)[0] if row.timed] for name in columns}
     ours = {name: {row.chapter: row for row in some if not row.peer} for name, some in rows.items()}
@@ -45,8 +45,10 @@ def milestones_table(data: Data) -> str:
     fastest = {name: min(some, key=lambda row: row.us_median) for name, some in calls.items() if some}
     roof = {name: replace(row, tflops=row.roof_tflops, us_median=row.us_median * row.tflops / row.roof_tflops)
             for name, row in own.items() if row.roof_tflops}
+    by_kind = {kind: {name: row for name, row in roof.items() if row.roof_kind == kind} for kind in ("matrix", "bandwidth")}
     for what, about, found in ((f"cuBLAS beside {last.split('_')[0]}", "the fastest of its calls", fastest),
-                               ("limit", "cuBLAS on one product, 8192 in each direction; memory", roof)):
+                               ("limit of the tensor cores", "cuBLAS on one product, 8192 in each direction", by_kind["matrix"]),
+                               ("limit of memory", "A, B and D moved once, as fast as a large copy", by_kind["bandwidth"])):
         if found:
             lines.append([what, about, *times(found)])
     return table(["chapter", "new", "`prefill`, TFLOP/s", "`skewed`, TFLOP/s", "`decode`, µs"], 2, lines)

@@ -196,8 +196,10 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
     for device in sorted(set(device_of.values())):
         text += f"\nTimed on {device}, the others on {data.device}: " \
             f"{', '.join(sorted(chapter for chapter, where in device_of.items() if where == device))}."
-    if untimed:
-        text += f"\nChecked on the emulator, not timed: {', '.join(untimed)}."
+    for words, which in (("Timed on problems of its own alone", [each for each in untimed if each in on_own]),
+                         ("Checked on the emulator, not timed", [each for each in untimed if each not in on_own])):
+        if which:
+            text += f"\n{words}: {', '.join(which)}."
     if best:
         text += f"\nLibraries timed on `prefill` beside {best.chapter}, in its run: " \
             f"{', '.join(sorted(map(peer_and_version, libraries(prefill))))}.\n" \

@@ -12,13 +12,14 @@ README; for other Markdown, in unfilled_tables.txt. Every one of them must be th
     fact  of an instruction, a barrier, a format or the chip (tables)
 """
 
+import math
 import re
 import unittest
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
-from plots.draw import front_page, plot, results, sentence_numbers, tables
+from plots.draw import front_page, measured, plot, results, sentence_numbers, tables
 from plots.draw.changes import History
 from plots.measure import sets
 from plots.measure.chapters import read_chapters
@@ -159,8 +160,10 @@ class PublishedTest(unittest.TestCase):
         ours = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == (best.chapter, ""))
         self.assertTrue(best.peer.startswith("cublas") and f"cuBLAS makes {best.tflops:.0f} in the same run" in text, best)
         self.assertTrue(results.within_noise(best, ours), "the front page says so")
-        beside_01 = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == ("01_naive", best.peer))
+        beside_01, beside_03 = (next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == (chapter, best.peer))
+                                for chapter in ("01_naive", "03_tensor_cores"))
         self.assertIn(f"cuBLAS makes {best.tflops:.0f} beside 07l and {beside_01.tflops:.0f} beside 01", ladder)
+        self.assertIn(f"cuBLAS made {beside_01.tflops:.0f} TFLOP/s beside 01 and {beside_03.tflops:.0f} beside 03", text)
         self.assertLess(max(best.clock_mhz, best.clock_after_mhz), min(beside_01.clock_mhz, beside_01.clock_after_mhz))
         times = {name: {row.chapter.split("_")[0]: row.us_median for row in self.data.of_set(name)[0] if row.timed and not row.peer}
                  for name in ("prefill", "skewed", "decode")}
@@ -168,19 +171,26 @@ class PublishedTest(unittest.TestCase):
             self.assertTrue(any(some[after] < some[before] for some in times.values()), f"{after} is faster than {before} nowhere")
         for name, some in times.items():
             self.assertLess(some["03"], min(some[each] for each in "04 05a 05b 06a 06b".split() if each in some), name)
+        row = next(row for row in self.data.of_set("decode")[0] if (row.chapter, row.peer) == ("03_tensor_cores", ""))
+        slower = [100 * times["decode"][each] / row.us_median - 100 for each in "07a 07d 07e 07f 07g".split()]
+        self.assertIn(f"On `decode` 03 is within {math.ceil(100 * row.roof_tflops / row.tflops - 100)} % of the limit, and 07a to 07g take "
+                      f"{min(slower):.0f} to {max(slower):.0f} % longer than 03.", text)
+        self.assertTrue(results.within_noise(row, next(each for each in self.data.of_set("decode")[0]
+                                                       if (each.chapter, each.peer) == ("07l_peak_hopper", ""))))
 
     def test_libraries_on_the_front_page(self):
         text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
         rows = [row for row in self.data.compared if (row.chapter, row.set) == ("07l_peak_hopper", "peers") and row.timed]
         off, ratios = Choices(off="pdl"), {"won": [], "level": [], "lost": []}
-        for found in tables.problems_of([row for row in rows if row.peer != "cublas_plain"]).values():
+        for (_, shape), found in tables.problems_of([row for row in rows if row.peer != "cublas_plain"]).items():
             library, own = tables.fastest(found, True), found["", off, True]
-            ratios[tables.outcome(library, own)].append(library.us_median / own.us_median)
-        (won,), level, (lost,) = ratios.values()
-        self.assertEqual(len(level), 8)
-        self.assertIn(f"faster than the best of the five on 1 (by {100 * won - 100:.0f} %), slower on 1 (by {100 / lost - 100:.0f} %), and "
-                      "level on 8, where the two are at most 5 % apart", text)
-        self.assertTrue(all(1 / 1.05 <= ratio <= 1.05 for ratio in level), level)
+            ratios[tables.outcome(library, own)].append((measured.p_number("peers", shape), library, library.us_median / own.us_median))
+        ((won, *_),), level, ((lost, *_),) = ratios.values()
+        self.assertIn(f"faster than the best of them on {won}, slower on {lost}, and level on the other {len(level)} problems", text)
+        name, library, ratio = min(level, key=lambda each: each[2])
+        self.assertTrue(library.peer.startswith("cublas"), library.peer)
+        self.assertIn(f"On {name}, one of the {len(level)}, cuBLAS's median is {100 / ratio - 100:.0f} % ahead", text)
+        self.assertLess(max(each for *_, each in level), 1 / ratio, "no other is further apart")
 
     def test_no_other_number_is_new(self):
         for readme in self.readmes[2:]:

@@ -187,24 +187,38 @@ class TablesTest(PlotsCase):
         self.assertIn("in the same rounds: 01_naive, 03_tensor_cores. Each other one by its own program, at the clock that its rounds "
                       "have: 02_tiled.\n", (self.repo / "chapters/LADDER.md").read_text())
 
+    def test_chapters_that_the_ladder_has_no_time_of(self):
+        """Timed on other problems is not untimed."""
+        self.measure()
+        for name in ("04_other_problems", "05_emulator"):
+            (self.repo / "chapters" / name).mkdir()
+            describe(self.repo, name, "03_tensor_cores", part="03", arch="90a")
+            (self.repo / "chapters" / name / "kernel.cuh").write_text("same\n")
+        save(self.data / "other.csv", [row("04_other_problems", "wgrad", [64] * 2, 10)])
+        self.fill(publish)
+        self.assertIn("\nTimed on problems of its own alone: 04_other_problems.\nChecked on the emulator, not timed: 05_emulator.\n",
+                      (self.repo / "chapters/LADDER.md").read_text())
+
     def test_front_page(self):
         """Some chapters as one card timed them; below them the fastest call of cuBLAS in the last one's run, and the roof."""
-        even, few, here = [2048] * 8, [16] * 32, dict(device="NVIDIA H100 80GB HBM3")
+        even, few, here = [2048] * 8, [16] * 32, dict(device="NVIDIA H100 80GB HBM3", roof_kind="matrix")
         save(self.data / "a.csv", [
             row("01_naive", "prefill", even, 10, **here), row("01_naive", "prefill", even, 99, **here, peer="cublas_loop"),
             row("02_tiled", "prefill", even, 20, **here), row("02_tiled", "prefill", even, 30),
             row("03_tensor_cores", "prefill", even, 40, **here), row("03_tensor_cores", "prefill", even, 99, **here, warm=1),
             *(row("03_tensor_cores", "prefill", even, rate, **here, peer=peer) for rate, peer in (
                 (35, "cublas_loop"), (38, "cublas_strided"), (50, "cublas_plain"), (60, "triton"))),
-            row("03_tensor_cores", "decode", few, 5, **here, roof_tflops=10),
+            row("03_tensor_cores", "decode", few, 5, **here | dict(roof_tflops=10, roof_kind="bandwidth")),
             row("03_tensor_cores", "decode", few, 8, **here, peer="cublas_grouped", date="2026-01-01")])
         self.fill(publish)
-        self.assertEqual([self.cells("README.md", each) for each in ("[01_naive]", "[02_tiled]", "[03_tensor_cores]", "cuBLAS", "limit")], [
+        self.assertEqual([self.cells("README.md", each) for each in (
+            "[01_naive]", "[02_tiled]", "[03_tensor_cores]", "cuBLAS", "limit of the", "limit of memory")], [
             ["[01_naive](chapters/01_naive/README.md)", "Idea of 01_naive", "10.0", "–", "–"],
             ["[02_tiled](chapters/02_tiled/README.md)", "Idea of 02_tiled", "20.0", "–", "–"],
             ["[03_tensor_cores](chapters/03_tensor_cores/README.md)", "Idea of 03_tensor_cores", "40.0", "–", "6013"],
             ["cuBLAS beside 03", "the fastest of its calls", "38.0", "–", "–"],
-            ["limit", "cuBLAS on one product, 8192 in each direction; memory", "100", "–", "3006"]])
+            ["limit of the tensor cores", "cuBLAS on one product, 8192 in each direction", "100", "–", "–"],
+            ["limit of memory", "A, B and D moved once, as fast as a large copy", "–", "–", "3006"]])
 
     def test_front_page_without_libraries(self):
         """A row of which nothing is known is left out."""
