@@ -25,6 +25,12 @@ def descendants(chapter: str, about: dict[str, dict]) -> list[str]:
     return [each for each in about if chapter in lineage(each, about)]
 
 
+def is_whole(folder: Path) -> bool:
+    """Whether a chapter launches kernels of several chapters (WHOLE in CMakeLists.txt): a layer, which is no product and has no
+    place in tables of products."""
+    return "gg::run_layer(" in (folder / "main.cu").read_text(encoding="utf-8")
+
+
 def lines_of(chapter: str, name: str) -> list[str]:
     """The lines of a file in a chapter's checks/ but comments; none without it."""
     path = CHAPTERS / chapter / "checks" / name

@@ -4,6 +4,8 @@
 
 include(matplotlib)
 get_property(built GLOBAL PROPERTY gg_chapters)
+get_property(wholes GLOBAL PROPERTY gg_wholes)
+list(APPEND built ${wholes})
 # A chapter is checked and shown as soon as it is built, one after the other, while others compile.
 # The target `tour` then keeps those results.
 set(after)

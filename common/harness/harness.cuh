@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "common/harness/problem/chapter.h"
+#include "common/kernel/layer.h"
 
 namespace gg {
 
@@ -117,5 +118,15 @@ int run(int argc, char** argv, Chapter chapter, Lambda) {
         ((is_for(Tags{}, problem.formats()) ? Lambda{}(Tags{}, problem, stream) : void()), ...);
       });
 }
+
+int run_layer_chapter(int argc, char** argv, const Chapter& chapter, const LayerProgram& program);
+
+#ifdef GG_CHAPTER_ID
+// The same for a chapter that is a layer's training step.
+inline int run_layer(int argc, char** argv, const LayerProgram& program) {
+  const Chapter chapter = {.id = GG_CHAPTER_ID, .arch = Arch::GG_CHAPTER_ARCH, .title = GG_CHAPTER_TITLE};
+  return run_layer_chapter(argc, argv, chapter, program);
+}
+#endif
 
 }  // namespace gg

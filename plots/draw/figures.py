@@ -10,7 +10,7 @@ from itertools import groupby
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from plots.draw import measured, results, unfused
+from plots.draw import layer, measured, results, unfused
 from plots.draw.canvas import (
     DARK,
     GREY,
@@ -63,6 +63,7 @@ def all_figures(chapters: list[Chapter]) -> Iterator[tuple[str, Callable]]:
     yield "timeline", timeline
     yield "error", error
     yield "fused", fused
+    yield "differences", differences
 
 
 def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
@@ -467,6 +468,12 @@ def best_library(rows: list[Row], chapter_id: str) -> list[Row]:
         return len(some), math.prod(row.tflops for row in some.values())
 
     return list(max(by_name.values(), key=rank, default={}).values())
+
+
+def differences(plt: ModuleType, data: Data) -> tuple["Figure", str]:
+    if not data.differences:
+        raise NoData("no file has a layer's finite differences")
+    return layer.differences(plt, data.differences)
 
 
 def fused(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:

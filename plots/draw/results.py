@@ -9,7 +9,7 @@ from pathlib import Path
 from plots.draw.canvas import colours_of
 from plots.draw.changes import short_commit
 from plots.measure.chapters import Chapter
-from plots.measure.files import Choices, Row, read_counts, read_errors, read_rows, read_timeline
+from plots.measure.files import Choices, Difference, Row, read_counts, read_errors, read_rows, read_table, read_timeline
 
 # The peer's name of a chapter with all ideas, timed beside the chapter without some.
 ALL_IDEAS = "all_ideas"
@@ -183,10 +183,11 @@ class Data:
         elsewhere = Counter((row.chapter, row.device) for row in self.everywhere if row.timed and not row.peer)
         for (chapter, device), _ in elsewhere.most_common():
             self.measured_on.setdefault(chapter, device)
-        self.counts, self.errors, self.timeline = {}, [], []
+        self.counts, self.errors, self.timeline, self.differences = {}, [], [], []
         for directory in directories:
             self.counts |= read_counts(directory)
             self.errors = read_errors(directory) or self.errors
+            self.differences = read_table(directory, Difference) or self.differences
             self.timeline = read_timeline(directory) or self.timeline
         for row in rows + self.everywhere + self.compared_everywhere + self.extra:
             row.variant = variant(row, chapters)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from plots.draw import unfused
+from plots.draw import layer, unfused
 from plots.draw.beside_cudnn import beside_cudnn_table
 from plots.draw.changes import History, changed_since_measured, lines_changed, short_commit
 from plots.draw.front_page import cell_and_card, milestones_table, problems_table, times_as_fast
@@ -59,6 +59,7 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
     if counted:
         sentences = changed_since_measured(((row["chapter"], row["commit"]) for row in counted), history)
         yield repo / "common" / "emu" / "COUNTS.md", "ncu", "\n".join([ncu_table(counted), *sentences])
+    yield repo / layer.FOLDER / "README.md", "layers", layer.summary(layer.times(repo))
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "fused", "\n\n".join(signed(*each) for each in unfused.fused_tables(data, chapter))
@@ -100,6 +101,8 @@ def pages(repo: Path, data: Data, history: History) -> Iterator[tuple[Path, str]
     for chapter in data.chapters:
         if chapter.readme.exists():
             yield chapter.readme.with_name("results.md"), results_page(data, chapter, predicted, history, elsewhere)
+    if (repo / layer.FOLDER).is_dir():
+        yield repo / layer.FOLDER / "results.md", layer.results_page(repo)
 
 
 def lines_of(chapter: Chapter, chapters: list[Chapter]) -> str:

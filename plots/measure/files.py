@@ -129,6 +129,32 @@ class StampedTile:
     waited_ns: float
 
 
+@dataclass
+class LayerTime:
+    """A launch of chapter 10c's step, or several in a row, or PyTorch's: of that program and of peers/torch_layer.py."""
+    layer: str
+    launch: str
+    launches: float  # kernels and copies
+    us_median: float
+    us_p10: float
+    us_p90: float
+    tflops: str      # empty where nothing is multiplied
+    bytes: str       # that have to be read or written; empty where nobody counts them
+    clock_mhz: str
+    device: str
+    commit: str
+    date: str
+    version: str     # of PyTorch
+
+
+@dataclass
+class Difference:
+    """How far a finite difference with step h is off a gradient of chapter 10c, as a part: of its --differences."""
+    gradient: str
+    h: float
+    off: float
+
+
 def columns_of(kind: type) -> list[str]:
     return [field.name for field in fields(kind)]
 
@@ -144,6 +170,8 @@ SAME_PTX = "same_ptx.csv"
 SAME_PTX_COLUMNS = "chapter,then,now".split(",")  # of plots/draw/same_ptx.py
 ERROR_COLUMNS = columns_of(ErrorClass)
 TIMELINE_COLUMNS = columns_of(StampedTile)
+LAYER_COLUMNS = columns_of(LayerTime)
+DIFFERENCE_COLUMNS = columns_of(Difference)
 # <gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made
 # of 8192^3 there.
 REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
@@ -196,7 +224,8 @@ def read_csv(path: Path | str, columns: list[str] = COLUMNS) -> list[dict[str, s
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, RUN_COUNT_COLUMNS, TIMELINE_COLUMNS,
-                                         ERROR_COLUMNS, REFERENCE_COLUMNS, CUDNN_COLUMNS, SAME_PTX_COLUMNS):
+                                         ERROR_COLUMNS, REFERENCE_COLUMNS, CUDNN_COLUMNS, SAME_PTX_COLUMNS, LAYER_COLUMNS,
+                                         DIFFERENCE_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:
@@ -243,7 +272,7 @@ def read_run_counts(path: Path) -> dict[tuple[str, str], dict[str, int]]:
     return found
 
 
-Kind = TypeVar("Kind", ErrorClass, StampedTile)
+Kind = TypeVar("Kind", ErrorClass, StampedTile, LayerTime, Difference)
 
 
 def read_table(place: Path, kind: type[Kind]) -> list[Kind]:

@@ -22,6 +22,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+from chapters.lineage import is_whole
 from plots.draw.changes import lines_changed
 from plots.draw.front_page import MILESTONES
 from plots.measure.chapters import read_chapters
@@ -174,7 +175,7 @@ class Chapters(EveryCase):
                 self.expect(len(line) <= COLUMNS or line.startswith("|"), path, "has a line of", len(line),
                             "columns, at most", COLUMNS, f"are allowed: {line[:40]}..")
             for path in chapter.iterdir():
-                self.expect(path.suffix == ".cuh" or path.name in ("main.cu", "README.md", "results.md", "WORKLOG.md", "inherited.txt",
+                self.expect(path.suffix == ".cuh" or (is_whole(chapter) and path.suffix == ".cu") or path.name in ("main.cu", "README.md", "results.md", "WORKLOG.md", "inherited.txt",
                                                                    "checks"),
                             path, "is no header")
 
@@ -269,6 +270,8 @@ class Lessons(EveryCase):
         marks = r"(?s)<!-- table -->\n.*?\n<!-- /table -->\n"
         for chapter, text in self.lessons:
             path = chapter / "README.md"
+            if is_whole(chapter):
+                continue  # no product, no set
             measured = re.search(r"(?ms)^## Measured$(.*?)^## ", text)
             self.expect(measured and re.search(marks, measured[1]), path, "has no table marks under Measured")
             self.expect(text.count("<!-- table -->") == text.count("<!-- /table -->") == 1, path,

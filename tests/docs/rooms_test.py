@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNEL = "kernel"
 HARNESS_CUH = "harness/harness.cuh"
 ORDER = [KERNEL, "harness/base", "harness/problem", "harness/machine", "harness/verify",
-         "harness/bench", HARNESS_CUH, "harness/run"]
+         "harness/bench", HARNESS_CUH, "harness/run", "harness/layer"]
 # Every chapter includes it: it takes no more than these.
 HARNESS_CUH_TAKES = [KERNEL, "harness/base", "harness/problem"]
 # Wrappers of instructions take nothing but types, and each other.
@@ -51,7 +51,7 @@ TEXT = CODE | {".md", ".txt", ".ptx"}
 NO_INSTRUCTION = {"shared"}
 
 # Headers that declare what no room defines, and who does.
-DEFINED_ELSEWHERE = {"common/harness/harness.cuh": ("run_chapter", "run/ defines it"),
+DEFINED_ELSEWHERE = {"common/harness/harness.cuh": ("run_", "run/ and layer/ define them"),
                      "common/harness/base/csv.h": ("commit", "common/CMakeLists.txt writes it when it configures"),
                      "common/harness/base/paths.h": ("configured_tree", "common/CMakeLists.txt writes it when it configures"),
                      "common/harness/bench/peer_library.h": ("gg_peer_", "each peer's library exports it")}
@@ -92,6 +92,8 @@ def wrong_in_chapter(path, target, root):
     own = path.parts[:2]
     if "/" not in target and (root / Path(*own) / target).is_file():
         return None
+    if path.suffix == ".cu" and path.name != "main.cu" and target.startswith("chapters/"):
+        return None  # a chapter of several: a file for each whose launch it takes
     if target.startswith("common/kernel/") or (path.name == "main.cu" and target == f"common/{HARNESS_CUH}"):
         return None
     return f"a chapter includes only common/kernel/ and its own folder, and main.cu {HARNESS_CUH}"

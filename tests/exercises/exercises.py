@@ -94,7 +94,10 @@ class Compiler:
         (tree / "build" / "lib").symlink_to(self.build / "lib")
         libraries = [self.build / "common" / f"libgg_{name}.a" for name in ("harness", "base")]
         runtime = self.cached["CUDA_CUDART"]
-        link = [self.cached["CMAKE_CXX_COMPILER"], tree / "main.o", "-o", program, "-Wl,--enable-new-dtags",
+        # A chapter of several has a file for each: no patch changes these.
+        others = [path for path in sorted((self.build / f"chapters/CMakeFiles/{chapter}.dir/{chapter}").glob("*.cu.o"))
+                  if path.name != "main.cu.o"]
+        link = [self.cached["CMAKE_CXX_COMPILER"], tree / "main.o", *others, "-o", program, "-Wl,--enable-new-dtags",
                 f"-Wl,-rpath,{Path(runtime).parent}", *libraries, runtime, "-ldl", "-lpthread"]
         for command in (self.words(chapter, tree), link):
             done = subprocess.run(command, cwd=tree, capture_output=True, text=True)

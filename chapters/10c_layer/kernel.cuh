@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+//
+// Tokens become rows, and rows become tokens: the kernels around a layer's products.
+
+#pragma once
+
+#include "common/kernel/epilogue.cuh"
+#include "common/kernel/epilogue_glu.cuh"
+#include "common/kernel/ptx/warpgroup.cuh"
+#include "common/kernel/types.cuh"
+
+namespace chapter {
+
+constexpr int THREADS = 256;
+constexpr int CHUNK = 8;  // bf16 of 16 bytes, which a thread reads and writes at once
+
+// Eight bf16 as floats.
+struct Chunk {
+  float of[CHUNK];
+  __device__ static Chunk unpack(const uint4& words) {
+    const uint32_t all[] = {words.x, words.y, words.z, words.w};
+    Chunk chunk;
+#pragma unroll
+    for (int i = 0; i < CHUNK; ++i)
+      chunk.of[i] = gg::epilogue::float_of(i % 2 ? all[i / 2] & 0xFFFF0000 : all[i / 2] << 16);
+    return chunk;
+  }
+  __device__ uint4 packed() const {
+    uint32_t all[CHUNK / 2];
+#pragma unroll
+    for (int i = 0; i < CHUNK / 2; ++i) all[i] = gg::epilogue::word_of<gg::Format::bf16>(of + 2 * i);
+    return {all[0], all[1], all[2], all[3]};
+  }
+};
+
+// The next kernel in the stream may begin, up to its own wait, and what the one before wrote is there.
+__device__ inline void overlap_with_neighbours() {
+  gg::ptx::griddepcontrol_launch_dependents();
+  gg::ptx::griddepcontrol_wait();
+}
+
+// X: a block copies the token of its row.
+__global__ void __launch_bounds__(THREADS)
+    gather(const uint4* tokens, const int32_t* token_of, uint4* x, int chunks) {
+  overlap_with_neighbours();
+  const int64_t row = blockIdx.x, token = token_of[row];
+  for (int i = int(threadIdx.x); i < chunks; i += THREADS) x[row * chunks + i] = tokens[token * chunks + i];
+}
+
+// The unit's output of eight gates and their ups, a thread.
+// [glu]
+__global__ void __launch_bounds__(THREADS)
+    glu(const uint4* c, const float* prob, uint4* unit, int64_t all, int chunks) {
+  overlap_with_neighbours();
+  const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x, row = i / chunks;
+  if (i >= all) return;
+  const int col = int(i % chunks) * CHUNK;
+  const uint4* const from = c + row * 2 * chunks;
+  const Chunk gates = Chunk::unpack(from[gg::epilogue::gate_column(col) / CHUNK]),
+              ups = Chunk::unpack(from[gg::epilogue::up_column(col) / CHUNK]);
+  Chunk out;
+#pragma unroll
+  for (int j = 0; j < CHUNK; ++j) out.of[j] = gg::epilogue::swiglu(gates.of[j], ups.of[j], prob[row]);
+  unit[i] = out.packed();
+}
+// [/glu]
+
+// The sum of a token's rows, in the order of the router's choices.
+__device__ inline Chunk sum_of_rows(const uint4* rows, const int32_t* row_of, int top_k, int chunks, int i) {
+  Chunk sum = {};
+  for (int choice = 0; choice < top_k; ++choice) {
+    const Chunk row = Chunk::unpack(rows[int64_t(row_of[choice]) * chunks + i]);
+#pragma unroll
+    for (int j = 0; j < CHUNK; ++j) sum.of[j] += row.of[j];
+  }
+  return sum;
+}
+
+// A block sums up the rows of its token, compares that with its target, and stores the derivative
+// of the loss, scale / 2 times the sum of all squares, into each of those rows of dY.
+// [compare]
+__global__ void __launch_bounds__(THREADS)
+    compare(const uint4* y, const uint4* target, const int32_t* row_of, int top_k, float scale, uint4* dy,
+            float* loss, int chunks) {
+  __shared__ float squares[THREADS];
+  overlap_with_neighbours();
+  const int token = int(blockIdx.x), thread = int(threadIdx.x);
+  row_of += int64_t(token) * top_k;
+  float mine = 0;
+  for (int i = thread; i < chunks; i += THREADS) {
+    Chunk sum = sum_of_rows(y, row_of, top_k, chunks, i);
+    const Chunk wanted = Chunk::unpack(target[int64_t(token) * chunks + i]);
+#pragma unroll
+    for (int j = 0; j < CHUNK; ++j) {
+      const float error = sum.of[j] - wanted.of[j];
+      mine += error * error;
+      sum.of[j] = scale * error;
+    }
+    const uint4 of_all = sum.packed();
+    for (int choice = 0; choice < top_k; ++choice) dy[int64_t(row_of[choice]) * chunks + i] = of_all;
+  }
+  squares[thread] = mine;
+  for (int half = THREADS / 2; half > 0; half /= 2) {
+    __syncthreads();  // the sums that this round adds are there
+    if (thread < half) squares[thread] += squares[thread + half];
+  }
+  if (thread == 0) loss[token] = scale / 2 * squares[0];
+}
+// [/compare]
+
+// The loss by the tokens: a token's rows all are that token, so its gradient is their sum.
+__global__ void __launch_bounds__(THREADS)
+    combine(const uint4* dx, const int32_t* row_of, int top_k, uint4* dtokens, int chunks) {
+  overlap_with_neighbours();
+  const int64_t token = blockIdx.x;
+  for (int i = int(threadIdx.x); i < chunks; i += THREADS)
+    dtokens[token * chunks + i] = sum_of_rows(dx, row_of + token * top_k, top_k, chunks, i).packed();
+}
+
+// A step down the slope: the weights in f32, and in bf16 as the next products take them. A thread has
+// eight of them.
+// [update]
+__global__ void __launch_bounds__(THREADS)
+    descend(const float4* gradient, float rate, float4* weights, uint4* rounded, int64_t all) {
+  overlap_with_neighbours();
+  const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
+  if (i >= all) return;
+  Chunk chunk;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float4 by = gradient[2 * i + half];
+    float4 w = weights[2 * i + half];
+    w = {w.x - rate * by.x, w.y - rate * by.y, w.z - rate * by.z, w.w - rate * by.w};
+    weights[2 * i + half] = w;
+    chunk.of[4 * half] = w.x;
+    chunk.of[4 * half + 1] = w.y;
+    chunk.of[4 * half + 2] = w.z;
+    chunk.of[4 * half + 3] = w.w;
+  }
+  rounded[i] = chunk.packed();
+}
+// [/update]
+
+}  // namespace chapter

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// The products of a layer, by three chapters' kernels. All chapters have a namespace of the same
+// name, so each is compiled in a file of its own, which names it anew.
+
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "common/kernel/types.cuh"
+
+namespace chapter {
+
+// The rows of all experts: those of expert g are offsets[g] .. offsets[g+1].
+struct Rows {
+  const int32_t* offsets;  // [experts+1], on the device
+  int experts, count;
+  gg::Offsets as_offsets() const { return {offsets, false}; }
+};
+
+// Chapter 07l: D [rows,N] = A [rows,K] W. What lies in memory is W^T [experts,N,K], or W [experts,K,N].
+enum class Weights { transposed, as_they_are };
+void product(const Rows& rows, const bf16* a, const bf16* w, Weights how, bf16* d, int n, int k,
+             cudaStream_t stream);
+
+// Chapter 10a: D [experts,K,N] = A^T B over an expert's rows of A [rows,K] and B [rows,N].
+void weight_gradient(const Rows& rows, const bf16* a, const bf16* b, float* d, int n, int k,
+                     cudaStream_t stream);
+
+// Chapter 10b: dy [rows,K] W2 [experts,K,N] is the loss by GLU(c) prob. From it dc [rows,2N], the loss
+// by c, dprob [rows], and dbias [experts,2N], by a bias of c.
+struct GluGradient {
+  const bf16 *dy, *w2, *c;
+  const float *alpha, *prob;  // [experts], [rows]
+  bf16* dc;
+  float *dprob, *dbias;
+  void* workspace;
+};
+void glu_gradient(const Rows& rows, const GluGradient& tensors, int n, int k, cudaStream_t stream);
+size_t workspace_bytes(const Rows& rows, int n);
+
+}  // namespace chapter

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// Times of each launch of a step, and of several in a row.
+
+#pragma once
+
+#include <string>
+
+#include "common/harness/layer/layer_data.h"
+#include "common/harness/layer/layer_options.h"
+#include "common/harness/run/device.h"
+
+namespace gg {
+
+// Times a layer on a GPU and prints it. Of the options it takes the seed and --csv.
+void time_layer(const LayerProgram& program, const NamedLayer& named, const LayerOptions& options,
+                const Device& device, Machine& machine);
+// On the emulator, in place of times: multiply-adds and bytes that the kernels asked for.
+void count_layer(const Layer& layer);
+
+}  // namespace gg
