@@ -27,8 +27,8 @@ struct alignas(16) Vector {
   T x[VEC<T>];
 };
 
-// VEC elements of a row, zeros from the `valid`-th on. `wide`: all rows start at multiples of 16 bytes, so a
-// vector is inside its row or outside, and inside it is one load.
+// VEC elements of a row, zeros from the `valid`-th on. `wide`: rows start at multiples of 16 bytes
+// and have whole vectors, so `valid` is >= VEC, and one load is enough, or it is <= 0.
 template <class T>
 __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
   Vector<T> v = {};
@@ -46,11 +46,11 @@ __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
 // stores then spread over all 32 banks, and the four neighbours that `compute` reads at once stay together.
 template <class T>
 __device__ int swizzle_a(int kk, int r) {
+  static_assert(BK<T> == 2 * VEC<T>, "kk / VEC is 0 or 1, so that a single bit is flipped");
   return r ^ (kk / VEC<T> * 16);  // a warp stores 16 rows of both vectors
 }
 __device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 lanes store every other 16 bytes
-// `compute` adds half a tile to a swizzled place: the half may not change the bits that a swizzle looks at.
-static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0);
+static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0, "to add half a tile and to swizzle commute");
 
 // [tile]
 // Two blocks per SM, so that one computes while the other waits: 128 registers per thread.
@@ -67,8 +67,8 @@ __global__ void __launch_bounds__(THREADS, 2)
   b += group * b_group_stride + col0;
   d += (row_begin + row0) * n + col0;
   // [/tile]
-
   // [load]
+  static_assert(BM * BK<T> == THREADS * VEC<T> && BN == BM, "a thread copies one vector of A, one of B");
   __shared__ __align__(16) float a_tile[2][BK<T>][BM];  // two slices of A, k by row: 16 KB, 8 KB for f32
   __shared__ __align__(16) float b_tile[2][BK<T>][BN];  // and of B: the same
 
@@ -79,14 +79,14 @@ __global__ void __launch_bounds__(THREADS, 2)
   const T* b_src = b + int64_t(b_r) * n + b_c;
   Vector<T> a_next, b_next;
 
-  auto load = [&](int k_tile) {  // starts reading a slice into registers
+  auto load = [&](int k_tile) {  // starts reading a slice into registers; `store` waits for it
     const int k0 = k_tile * BK<T>;
     a_next = load_vector(a_src + k0, row0 + a_r < rows ? k - k0 - a_c : 0, wide_a);
     b_next = load_vector(b_src + int64_t(k0) * n, k0 + b_r < k ? n - col0 - b_c : 0, wide_b);
   };
   auto store = [&](int stage) {  // puts the slice into shared memory, as floats
 #pragma unroll
-    for (int e = 0; e < VEC<T>; ++e) {
+    for (int e = 0; e < VEC<T>; ++e) {  // a_c + e and a_c are in one vector, so swizzled alike
       a_tile[stage][a_c + e][swizzle_a<T>(a_c, a_r)] = gg::to_float(a_next.x[e]);
     }
     float* b_row = b_tile[stage][b_r];
@@ -98,9 +98,9 @@ __global__ void __launch_bounds__(THREADS, 2)
     }
   };
   // [/load]
-
   // [compute]
-  // A thread's micro-tile is 2 x 2 blocks of 4 x 4, half a tile apart: 8 lanes read 128 bytes of B in one go.
+  static_assert(BM == THREADS / 64 * 32 && BN == 128, "warps are two to a row, each has 32 x 64 of a tile");
+  // A micro-tile is 2 x 2 blocks of 4 x 4, half a tile apart: 8 lanes have 32 neighbouring columns.
   const int r0 = (warp / 2 * 4 + lane / 8) * 4, c0 = (warp % 2 * 8 + lane % 8) * 4;
   float acc[8][8] = {};
   auto compute = [&](int stage) {
@@ -137,6 +137,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
+    // In `compute` a_frag[i] was of row r of the tile, and b_frag[j] of column c.
     const int r = r0 + i % 4 + i / 4 * (BM / 2);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -160,9 +161,11 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, const int32_t* 
     rows_max = std::max(rows_max, host_offsets[group + 1] - host_offsets[group]);
   }
   if (rows_max == 0) return;  // a grid of no blocks is an error, not an empty launch
+  // b_group_stride must be a multiple of VEC where N is, so that every group's B starts at a multiple
+  // of 16 bytes. K * N is, and so is the distance in `far`; nothing checks another one.
   const bool wide_a = k % VEC<T> == 0 && reinterpret_cast<uintptr_t>(a) % 16 == 0;
   const bool wide_b = n % VEC<T> == 0 && reinterpret_cast<uintptr_t>(b) % 16 == 0;
-  const dim3 grid((rows_max + BM - 1) / BM, blocks_n, groups);
+  const dim3 grid((rows_max + BM - 1) / BM, blocks_n, groups);  // z ends at 65535, the harness at 4096 groups
   grouped_gemm<<<grid, THREADS, 0, stream>>>(a, b, d, offsets, n, k, b_group_stride, wide_a, wide_b);
   GG_CHECK(cudaGetLastError());
 }
