@@ -25,6 +25,10 @@ def colours_of(chapters: list[Chapter]) -> dict[str, str]:
     return {chapter.id: PALETTE[parts.index(chapter.part) % len(PALETTE)] for chapter in chapters}
 
 
+class NoData(Exception):
+    """Why a figure cannot be drawn."""
+
+
 def chapters_to_name(value: dict[str, float], colours: dict[str, str]) -> set[str]:
     """The few chapters that a figure of all names: the first and, of each part of the course, the one of most `value`."""
     best = {}

@@ -18,6 +18,7 @@ from plots.draw.canvas import (
     PALE,
     PALETTE,
     SHADE,
+    NoData,
     canvas,
     chapters_to_name,
     curve,
@@ -46,10 +47,6 @@ DATASHEET = {"NVIDIA H200": (989, 4.8), "NVIDIA H100 80GB HBM3": (989, 3.35),
 TIMES_BF16 = {"bf16": 1, "mxfp8": 2, "mxfp8_e5m2": 2, "mxfp4": 4, "nvfp4": 4, "fp4_ue8m0_16": 4}
 
 
-class NoData(Exception):
-    """Why a figure cannot be drawn."""
-
-
 def all_figures(chapters: list[Chapter]) -> Iterator[tuple[str, Callable]]:
     """Name of each figure and the function that draws it."""
     yield "ladder", ladder
@@ -63,7 +60,7 @@ def all_figures(chapters: list[Chapter]) -> Iterator[tuple[str, Callable]]:
     yield "timeline", timeline
     yield "error", error
     yield "fused", fused
-    yield "differences", differences
+    yield "differences", layer.differences
 
 
 def ladder(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
@@ -468,12 +465,6 @@ def best_library(rows: list[Row], chapter_id: str) -> list[Row]:
         return len(some), math.prod(row.tflops for row in some.values())
 
     return list(max(by_name.values(), key=rank, default={}).values())
-
-
-def differences(plt: ModuleType, data: Data) -> tuple["Figure", str]:
-    if not data.differences:
-        raise NoData("no file has a layer's finite differences")
-    return layer.differences(plt, data.differences)
 
 
 def fused(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:

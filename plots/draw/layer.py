@@ -6,9 +6,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from plots.draw.canvas import DARK, canvas, label_ends
+from plots.draw.canvas import DARK, NoData, canvas, label_ends
 from plots.draw.markdown import NONE, digits, table
-from plots.measure.files import DATA, Difference, LayerTime, read_table
+from plots.draw.results import Data
+from plots.measure.files import DATA, LayerTime, read_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +53,7 @@ def summary(layers: dict[str, dict[str, LayerTime]]) -> str:
 
     def products(launches):
         some = [row for name, row in launches.items() if row.tflops and name not in SEVERAL and "PyTorch" not in name]
-        return f"{sum(row.us_median for row in some) / 1000:.3g} ms"
+        return digits(sum(row.us_median for row in some) / 1000) + " ms"
 
     lines = [("forward and backward", lambda some: f"**{digits(some[WHOLE].us_median / 1000)} ms**, {some[WHOLE].launches:.0f} launches"),
              ("rate", lambda some: f"{float(some[WHOLE].tflops):.0f} TFLOP/s"),
@@ -80,8 +81,11 @@ def results_page(repo: Path) -> str:
     return "\n".join(text if layers else [*text, "Nothing is timed yet.", ""])
 
 
-def differences(plt: ModuleType, rows: list[Difference]) -> tuple["Figure", str]:
+def differences(plt: ModuleType, data: Data) -> tuple["Figure", str]:
     """How far finite differences are off the gradients."""
+    rows = data.differences
+    if not rows:
+        raise NoData("no file has a layer's finite differences")
     fig, ax = canvas(plt, "Finite differences beside the gradients of a layer",
                      "how far a central difference of step h is off, as a part of the gradient's length; all in double",
                      width=8, right=110)

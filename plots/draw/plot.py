@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plots.draw import figures, results
-from plots.draw.canvas import GREY
+from plots.draw.canvas import GREY, NoData
 from plots.draw.results import Data
 from plots.measure.chapters import read_chapters
 from plots.measure.files import DATA, BadData, Row
@@ -63,7 +63,7 @@ def each_figure(data: Data, wanted: list[str] | None = None) -> Iterator[tuple[s
             continue
         try:
             fig, source = function(plt, data)
-        except figures.NoData as reason:
+        except NoData as reason:
             print(f"plots: {name}: not drawn, {reason}")
             continue
         add_footer(fig, source, data)
