@@ -61,7 +61,7 @@ class LayerTest(PlotsCase):
         self.addCleanup(plt.close, fig)
         *gradients, slope = fig.axes[0].lines
         self.assertEqual(len(gradients), 5)
-        self.assertEqual([list(line.get_ydata()) for line in gradients][0], [0.5 * h * h for h in sorted(steps)])
+        self.assertEqual(list(gradients[0].get_ydata()), [0.5 * h * h for h in sorted(steps)])
         (x0, *_, x1), (y0, *_, y1) = slope.get_xdata(), slope.get_ydata()
         self.assertAlmostEqual(y1 / y0, (x1 / x0) ** 2)
         self.assertEqual({text.get_text() for text in fig.axes[0].texts}, {*layer.LINES, "h²"})
