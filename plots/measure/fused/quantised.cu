@@ -198,12 +198,16 @@ gg::Setup setup() {
   return setup;
 }
 
-const bool known = add({.option = "07o",
-                        .chapter = "07o_quantized",
-                        .setup = setup(),
-                        .sets = "prefill,skewed,decode,moe",
-                        .fused = launch_07o,
-                        .unfused = launch_unfused,
-                        .require_equal = require_equal});
+const bool known = add(quant_comparison("07o", "07o_quantized", launch_07o));
 
 }  // namespace
+
+Comparison quant_comparison(const char* option, const char* chapter, Launch fused) {
+  return {.option = option,
+          .chapter = chapter,
+          .setup = setup(),
+          .sets = "prefill,skewed,decode,moe",
+          .fused = fused,
+          .unfused = launch_unfused,
+          .require_equal = require_equal};
+}

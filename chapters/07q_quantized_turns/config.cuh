@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's sizes, and where its roles find what they share.
+
+#pragma once
+
+#include <algorithm>
+
+#include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
+
+namespace chapter {
+
+constexpr int BK = 64;            // depth of a slice
+constexpr int ROW_BYTES = 128;    // of a slice: the most that TMA swizzles
+constexpr int HALF = 64;          // columns of B that a wgmma has
+constexpr int WARP_COLUMNS = 16;  // of them a warp has: M of wgmma is 64, for four warps
+constexpr int STEP = 32;          // rows of a tile go in multiples of it, and a box of D has so many
+
+__host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
+
+// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a block, or a cluster of blocks that
+// are side by side in N and load each slice of A once, for all. Each of a block's two consumers multiplies
+// whole tiles: the first one those of even numbers, as the worker gets them, the second one the others.
+template <int BM_, int STAGES_, int CLUSTER_ = 1>
+struct Config {
+  static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
+  static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
+  static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
+  static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
+  static constexpr int BM = BM_, STAGES = STAGES_;
+  static constexpr int HALVES = 2,
+                       BN = HALVES * HALF;  // columns of a block's tile: all of them one consumer's
+  static constexpr int CLUSTER = CLUSTER_, BLOCKS = CLUSTER;  // of a worker
+  static constexpr int COLUMNS = BN * CLUSTER;                // of a worker's tile
+
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
+  static_assert(BM % STEP == 0);
+  static constexpr int D_BYTES = BN;                 // of a row of a tile of D, a byte each, and of D_col
+  static_assert(D_BYTES == 128);                     // a row of a box: the most that TMA swizzles
+  static constexpr int OUTPUT_BYTES = BM * D_BYTES;  // of a tile of D, or of D_col
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * 2 * OUTPUT_BYTES;
+  // A block has at most 227 KB. Codes, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
+  // With five stages of 128 rows all of it is taken.
+  static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
+};
+
+// The slices of K, of any tile.
+__host__ __device__ constexpr int slices_of(int k) { return (k + BK - 1) / BK; }
+
+template <class C>
+struct Maps {
+  // a[i] is for tiles of (i + 1) * STEP rows. Its box is what one block loads of a slice of A.
+  CUtensorMap a[C::BM / STEP];
+  CUtensorMap b, d, d_col;
+};
+
+// A consumer stores two outputs, both [rows,N] in memory.
+enum Output { D, D_COL };
+
+struct alignas(16) Tile {
+  int group;  // -1: there is no other tile
+  int row0;   // its first row, as A and D count
+  int rows;   // 32 to BM, a multiple of STEP since groups are: a map and a width are picked by it
+  int col0;   // of B and D
+};
+
+// A scale code of each row of a tile for each 16 columns, those of warp w in half h: of[row][h][w].
+template <int ROWS>
+struct RowCodes {
+  unsigned char of[ROWS][2][4];
+};
+
+// Shared memory.
+template <class C>
+struct Memory {
+  uint32_t a_tile_addr;        // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;        // [STAGES][BN][BK], swizzled
+  unsigned char* d_rows;       // [CONSUMERS][2][BM][D_BYTES]: D, then D_col, swizzled
+  RowCodes<C::BM>* row_codes;  // [CONSUMERS]
+  uint32_t full_addr;          // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  // [STAGES] barriers: the stage may be loaded again. One arrival of each block: of the consumer
+  // that has multiplied the slice, or of warp 0 for a slice of a wrong guess.
+  uint32_t empty_addr;
+  uint32_t turn_addr;  // [CONSUMERS] barriers: this consumer may multiply. The other one's four warps arrive.
+};
+
+}  // namespace chapter

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//
+// How a consumer's outputs, 128 columns of a tile of D and of D_col, get to memory. stmatrix transposes
+// them on the way to shared memory, and TMA stores boxes of 32 rows from there.
+
+#pragma once
+
+#include "common/kernel/ptx/barrier.cuh"
+#include "common/kernel/ptx/shared.cuh"
+#include "common/kernel/ptx/stmatrix.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "config.cuh"
+
+namespace chapter {
+
+// Who: a whole warpgroup. It has room for a tile of each output.
+template <class C>
+class BoxStore {
+ public:
+  // `shared`: 2 * C::OUTPUT_BYTES at a multiple of 1024. `thread`: this one's number in the warpgroup.
+  // `barrier`: a named barrier of this warpgroup's own.
+  __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int thread, int barrier)
+      : maps_(maps), thread_(thread), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
+
+  // Makes room for a tile: TMA has read the tile before. Guarantees: no thread returns from here before all
+  // threads of the consumer are here. Quantiser relies on it.
+  __device__ void begin() {
+    if (thread_ == 0) gg::ptx::bulk_wait_group_read<0>();
+    gg::ptx::bar_sync(barrier_, 128);
+  }
+
+  // [take]
+  // Takes 32 rows of this warp's 16 columns in a half of the tile's columns. As wgmma left the sums,
+  // reg[i] is a matrix of 8x8 times 16 bits, each two columns of a row: rows i * 8 and up. A stmatrix
+  // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 16 columns are
+  // one chunk.
+  __device__ void take(Output output, int box, int half, const uint32_t (&reg)[4]) {
+    static_assert(STEP == 32);  // one stmatrix
+    const int lane = thread_ % 32, warp = thread_ / 32;
+    gg::ptx::stmatrix_x4_trans(box_addr(output, box) + swizzled(lane, half * 4 + warp), reg);
+  }
+  // [/take]
+
+  // Stores all rows of an output. Before: all of it has been taken.
+  // [send]
+  __device__ void send(Output output, const Tile& tile) {
+    gg::ptx::fence_proxy_async();
+    gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
+    if (thread_ == 0) {
+#pragma unroll 1
+      for (int box = 0; box < tile.rows / STEP; ++box) {
+        gg::ptx::tma_store_2d(output == D ? &maps_.d : &maps_.d_col, tile.col0, tile.row0 + box * STEP,
+                              box_addr(output, box));
+      }
+      gg::ptx::bulk_commit_group();
+    }
+  }
+  // [/send]
+  // Call it after the last tile.
+  __device__ static void finish() {
+    if (threadIdx.x % 128 == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+  }
+
+ private:
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes, chosen in launch.cuh's output_map, moves
+  // chunk c of row r to c xor r % 8. No assertion compares the two.
+  __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
+  __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
+    return addr_ + output * C::OUTPUT_BYTES + box * STEP * C::D_BYTES;
+  }
+
+  const Maps<C>& maps_;
+  int thread_, barrier_;
+  const uint32_t addr_;
+};
+
+}  // namespace chapter
