@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: MIT
 //
-// The host chooses a configuration, makes tensor maps and launches.
+// The host makes tensor maps and launches.
 
 #pragma once
 
-#include <cmath>
-
-#include "choose.cuh"
 #include "common/kernel/check.h"
 #include "common/kernel/launch.h"
 #include "common/kernel/tensor_map.h"
 #include "kernel.cuh"
 
 namespace chapter {
+
+// A problem as far as the host knows it. m_total: rows of all groups. rows_each: of every group, or 0.
+struct Sizes {
+  int64_t m_total;
+  int groups, n, k, rows_each;
+};
+
+// The next launch's blocks may start early where groups have fewer rows than this on the average
+// (`early` in kernel.cuh). It changes times, never D.
+constexpr int SHARING_ROWS = 48;
 
 // The map of D or D_col [rows,n]: boxes of a tile's columns, a byte each. BoxStore::swizzled has to be
 // this swizzle.
@@ -58,32 +65,21 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
 }
 
 // A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.
-// `tile` 0x0: as estimated. `dependent`: the launch may begin while the one before runs.
+// `tile`: a worker's, 128x256 or 128x128. 0x0: in pairs, where there is room for one and its second block
+// has columns. `dependent`: the launch may begin while the one before runs.
 inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
                    const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
                    cudaStream_t stream) {
+  using Pairs = Config<128, 5, 2>;
+  using Singles = Config<128, 5>;
   GG_REQUIRE(reinterpret_cast<uintptr_t>(operands.prob) % 8 == 0, "prob is loaded two rows at a time");
   if (operands.rows == 0) return;  // there is no tensor to map
-  const int multiprocessors = gg::multiprocessors();
-  decltype(&launch_as<Config<128, 5>>) best = nullptr;
-  double least = INFINITY;
-  // `estimate` is fitted to times of the product alone: around a tile it counts 1000 cycles, 700 of
-  // pairs, 2800 of four splits. This epilogue takes 38 to 49 cycles for each row of a tile (stamped
-  // once on an H200), however rows are cut into tiles. The constants were not fitted anew: once, on
-  // `prefill`, `decode`, `skewed` and eight of `moe`, the chosen tile took up to 15 % longer than the
-  // best one. m_total counts padded rows, at least 128 of a group that has any, so `early` is rare.
-  // [choose]
-  for_each_config([&]<class C>(C) {
-    if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::COLUMNS))) return;
-    const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
-    if (cycles > least) return;
-    least = cycles;
-    best = launch_as<C>;
-  });
-  // [/choose]
-  GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m, tile.n,
-             multiprocessors);
-  best(a, b, d, d_col, operands, offsets, sizes, dependent, stream);
+  const bool has_room = gg::multiprocessors() > 1,
+             wants_pairs = tile.m ? tile.n == Pairs::COLUMNS : sizes.n > Singles::COLUMNS;
+  GG_REQUIRE(has_room || tile.n != Pairs::COLUMNS, "--tile %dx%d: a pair of blocks wants two multiprocessors",
+             tile.m, tile.n);
+  auto* const chosen = has_room && wants_pairs ? launch_as<Pairs> : launch_as<Singles>;
+  chosen(a, b, d, d_col, operands, offsets, sizes, dependent, stream);
 }
 
 }  // namespace chapter

@@ -57,29 +57,14 @@ class Turns {
 };
 // [/turns]
 
-// A thread's identity in two forms, the same numbers:
-// - `warp` and `consumer`, made by `uniform`, for mbarriers, the ring and branches around wgmma. The
-//   compiler does not know that `Self` is the same in all lanes of a warp. After a wait at an mbarrier
-//   that depends on it, it would take the lanes to go on one by one, and would keep wgmma's descriptors
-//   in ordinary registers: four moves (R2UR) for each wgmma. Machine code shows that, no test does.
-// - `Self`, for addresses and thread numbers before and after the main loop: factors, boxes of D, named
-//   barriers. It is computed anew at each use, and `keep` hides that from the compiler, so that no
-//   address is computed before the branch to one of six widths and kept in a register during the main
-//   loop. This is a margin: ptxas of CUDA 13.0 does not spill with `consumer` in these places
-//   either, but another one may, and a spill is an error of the build.
-struct Self {
-  unsigned index = gg::ptx::keep(threadIdx.x);
-  int consumer = int(index / 128), thread = int(index % 128);
-};
-
 // Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's: its `block_slices`
 // are all slices of K here, which is never split.
 // A wrong guess (the first loop): warp 0 alone waits for its slices and releases them. `empty` wants
 // one arrival of each block; and if all warps waited, a slow one might look only after the stage's
 // next phase has ended, when parity shows the guessed slice's as not over. All other warps only
 // count these slices. They look at a stage after warp 0 has seen its slice land: the other warps of
-// consumer 0 wait for warp 0 at the bar_sync in Factors::read, and consumer 0 passes consumer 1's
-// first turn after that. So the loop over these slices, `read` and `pass` stay in this order. No
+// consumer 0 wait for warp 0 at the bar_sync in Quantiser's constructor, and consumer 0 passes consumer 1's
+// first turn after that. So the loop over these slices, the constructor and `pass` stay in this order. No
 // assertion says so: without the bar_sync the emulator finds `async-window` in a replay of --check.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operands& operands,
@@ -89,12 +74,12 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
                                                int n) {
   static_assert(C::CONSUMERS == 2);  // between two tiles of a consumer is one of the other: Turns, ring.skip
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
+  const int thread = int(threadIdx.x) % 128;  // of the consumer
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr, layout);
   // This block does not read the stage any more: wgmma is one operation of all four warps.
   const auto release = [&](int stage) {
-    const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
   Turns turns(memory.turn_addr, consumer);
@@ -116,9 +101,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   while (more) {
     // Loads what the epilogue needs: the other consumer multiplies meanwhile, as a rule. A wrong guess
     // relies on the bar_sync in it (above).
-    const Self self;
-    Quantiser<C> quantiser(operands, offsets, tile, n, memory.row_codes[self.consumer], self.thread,
-                           1 + self.consumer);
+    Quantiser<C> quantiser(operands, offsets, tile, n, memory.row_codes[consumer], thread, 1 + consumer);
     // [/start]
     float registers[C::HALVES][C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
@@ -158,8 +141,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       turns.pass(consumer);                       // the products of the last slice go on
       gg::ptx::wgmma_wait_group<0>(left, right);  // all slices are multiplied
       release(last);
-      BoxStore<C> store(maps, memory.d_rows + self.consumer * 2 * C::OUTPUT_BYTES, self.thread,
-                        1 + self.consumer);
+      BoxStore<C> store(maps, memory.d_rows + consumer * 2 * C::OUTPUT_BYTES, thread, 1 + consumer);
       quantiser.apply(left, right, store);
       // [/end]
     };
@@ -173,7 +155,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
     // [/next]
   }
   gg::ptx::griddepcontrol_launch_dependents();
-  BoxStore<C>::finish();
+  BoxStore<C>::wait_until_read();  // shared memory must be there until then
 }
 
 }  // namespace chapter

@@ -48,7 +48,8 @@ template <class C>
 class Quantiser {
  public:
   // Loads what the tile needs, so call it early. `thread`: this one's number in the consumer. `barrier`:
-  // the consumer's named barrier, BoxStore's too. All threads of the consumer meet there.
+  // the consumer's named barrier, BoxStore's too. After it no thread of the consumer reads the row codes of
+  // the tile before, and TMA does not read its outputs: `apply` may write both.
   __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int n,
                        RowCodes<C::BM>& row_codes, int thread, int barrier)
       : operands_(operands),
@@ -76,13 +77,13 @@ class Quantiser {
     const gg::ScaleLayout layout = {n, gg::scale_blocks(rows, SCALE_BLOCK)};
     first_scale_block_ = (tile.row0 - begin) / SCALE_BLOCK;
     column_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column(0) + lane() / 2, 0);
+    BoxStore<C>::wait_until_read();
     gg::ptx::bar_sync(barrier, 128);
   }
 
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
   // With other rows it would overwrite those after the tile: main.cu's m_multiple rules them out.
-  // row_codes_ is written up to the barrier in the first `send` and read from there to the end. The
-  // next tile's `apply` may overwrite it after `store.begin`. All loops are unrolled, so `box` and
+  // row_codes_ is written up to the barrier in the first `send` and read from there to the end. All loops are unrolled, so `box` and
   // `half` are constants, and sums and probs_ are registers. Values replace the sums that they are
   // made of.
   // [apply]
@@ -92,7 +93,6 @@ class Quantiser {
     const auto sums_of = [&](int half, int box) -> float(&)[16] {
       return reinterpret_cast<float(&)[16]>((half == 0 ? left : right)[box * 16]);
     };
-    store.begin();
     uint32_t largest_bits = 0;
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {

@@ -22,13 +22,6 @@ class BoxStore {
   __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int thread, int barrier)
       : maps_(maps), thread_(thread), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
 
-  // Makes room for a tile: TMA has read the tile before. Guarantees: no thread returns from here before all
-  // threads of the consumer are here. Quantiser relies on it.
-  __device__ void begin() {
-    if (thread_ == 0) gg::ptx::bulk_wait_group_read<0>();
-    gg::ptx::bar_sync(barrier_, 128);
-  }
-
   // [take]
   // Takes 32 rows of this warp's 16 columns in a half of the tile's columns. As wgmma left the sums,
   // reg[i] is a matrix of 8x8 times 16 bits, each two columns of a row: rows i * 8 and up. A stmatrix
@@ -56,9 +49,9 @@ class BoxStore {
     }
   }
   // [/send]
-  // Call it after the last tile.
-  __device__ static void finish() {
-    if (threadIdx.x % 128 == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+  // Who: a thread of the consumer, any. Waits until TMA has read all that this consumer has sent.
+  __device__ static void wait_until_read() {
+    if (threadIdx.x % 128 == 0) gg::ptx::bulk_wait_group_read<0>();
   }
 
  private:
