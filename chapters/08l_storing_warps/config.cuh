@@ -33,8 +33,8 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin
 // 48 are for scales.
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
-// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
-// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+// Columns of a part, a piece of a row on which `apply` works. No other number will do: each lane has the
+// bias of one of them, and amax leaves out 32 values where one is NaN.
 constexpr int PART = 32;
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
@@ -90,7 +90,8 @@ struct Memory {
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
   // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
-  // One arrival of each storing warp of both blocks.
+  // One arrival of each storing warp of both blocks, also of one that has no columns of this tile, and only
+  // after its wait for `ready`: else two of its arrivals could be in the same phase.
   uint32_t taken_addr;
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further

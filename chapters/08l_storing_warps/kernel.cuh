@@ -5,7 +5,7 @@
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
-// New here: two warps have a row between them, so that one computes while the other waits.
+// New here: two warps have the same rows, and half of the columns each: one computes while the other waits.
 
 #pragma once
 
@@ -53,7 +53,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     for (int stage = 0; stage < ACCUMULATORS; ++stage) {
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
     }
-    gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);
+    gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);  // with or without columns
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 1);  // who store and load, and who multiplies
     gg::ptx::fence_mbarrier_init();
   }
