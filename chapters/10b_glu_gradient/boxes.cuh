@@ -18,7 +18,7 @@
 namespace chapter {
 
 // Who: a whole consumer. For each tile it calls begin; then for each of its boxes, in their order:
-// wait, read and write of all four chunks, put. Box i is in slot i % BOXES.
+// wait, read and write of all four chunks, put. Box i is in slot i % BOXES, one of BOXES slots.
 template <class C>
 class Boxes {
  public:
@@ -42,9 +42,11 @@ class Boxes {
     row0_ = tile.row0;
     rows_ = tile.rows;
     col0_ = col0;
-    gg::ptx::bar_sync(barrier_, 128);  // all threads have read what they stored of the last tile's boxes
+    // All threads have read what they stored of the last tile's boxes. TMA may write there without
+    // a fence: their words were fenced in put, and since then they have only read.
+    gg::ptx::bar_sync(barrier_, 128);
     if (thread_ == 0) {
-      gg::ptx::bulk_wait_group_read<0>();  // and so has TMA
+      gg::ptx::bulk_wait_group_read<0>();  // TMA has read what it stored
       for (int box = 0; box < C::BOXES; box += step()) load(box);
     }
   }
@@ -64,11 +66,12 @@ class Boxes {
     gg::ptx::stmatrix_x4(chunk_addr(box, chunk), words);
   }
 
-  // Stores the box of D. In the place of the box before it, C's box that has it next is loaded.
+  // Stores the box of D. The slot of the tile's box before this one is free then: the next box of C
+  // that goes there is loaded.
   // [put]
   __device__ void put(int box) {
-    gg::ptx::fence_proxy_async();      // this thread's words are there for TMA, and before its next load
-    gg::ptx::bar_sync(barrier_, 128);  // so are all others
+    gg::ptx::fence_proxy_async();      // before TMA reads what this thread wrote, or loads over it
+    gg::ptx::bar_sync(barrier_, 128);  // the same for what all others wrote
     const int row = row0_ + box % 2 * HALF, rows = rows_ - box % 2 * HALF;
     const int col = col0_ + box / 2 * BOX;
     if (rows < BOX) {
@@ -96,7 +99,7 @@ class Boxes {
   }
 
  private:
-  // From one box of the tile to the next.
+  // From one box of the tile to the next. Boxes of odd numbers are of the lower half (config.cuh).
   __device__ int step() const { return rows_ > HALF ? 1 : 2; }
   __device__ static int offset(int box) { return box % C::BOXES * BOX_BYTES; }
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c

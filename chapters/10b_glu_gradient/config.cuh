@@ -21,7 +21,8 @@ static_assert(2 * UNITS == BOX);
 
 // A tile has so many boxes of C, and as many of D. Boxes 2 i and 2 i + 1 have the columns of pair
 // i, and the rows of the tile's upper half and of its lower half. A tile of up to HALF rows has no
-// lower half: its A and C are not loaded, and nothing is multiplied.
+// lower half: its A and C are not loaded, and nothing is multiplied. Four places decide that and
+// must agree: load_tiles, Boxes::step, make_gradients, and multiply_tiles by with_width_for.
 constexpr int PAIRS = BN / UNITS, TILE_BOXES = 2 * PAIRS;
 
 // A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks
@@ -41,11 +42,13 @@ struct Config {
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr int SHARE = HALF / CLUSTER;  // rows of a half that a block loads
   static_assert(SHARE % 8 == 0);                // so it begins where TMA's swizzle repeats
-  static constexpr int BOXES = 4;               // of C or D, for which a consumer has room
+  static constexpr int BOXES = 4;               // slots of a consumer, each for a box of C or D
   // Each tile uses a slot an even number of times, or, for a lower half that is not there, never.
   // So the parity of a box's load depends on its number in the tile alone (boxes.cuh).
   static_assert(TILE_BOXES % (2 * BOXES) == 0 && BOXES % 2 == 0);
-  static_assert(BOXES >= 4);  // without a lower half, `put` fills a slot again when the next box has landed
+  // Without a lower half Boxes::put(box) loads box - 2 + BOXES. With two slots that would be the
+  // box itself, for which all threads have waited already.
+  static_assert(BOXES >= 4);  // with eight boxes of a tile, both asserts leave only 4
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
   // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less
   // than 3 KB.

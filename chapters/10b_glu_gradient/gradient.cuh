@@ -61,6 +61,8 @@ template <class C, class Activation>
 __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int box,
                                          const float (&sums)[BN / 2], float alpha, const float (&prob)[2],
                                          int rows, int thread, float (&dprob)[2], float (&dbias)[16]) {
+  // A pair has 4 chunks, and a thread 4 sums of a chunk: two columns in each of two rows.
+  static_assert(UNITS / 8 == 4 && PAIRS * 4 * 4 == BN / 2);
 #pragma unroll
   for (int chunk = 0; chunk < UNITS / 8; ++chunk) {
     uint32_t words[4];
@@ -116,7 +118,7 @@ __device__ __forceinline__ void make_gradients(Activation activation, const floa
                                                WarpSums& warp_sums, const Parts& parts, int rows, int n,
                                                int thread) {
   const int lane = thread % 32;
-  const bool has_lower = tile.rows > HALF;
+  const bool has_lower = tile.rows > HALF;  // as in config.cuh
   float dprob_upper[2] = {}, dprob_lower[2] = {};
 #pragma unroll
   for (int box = 0; box < TILE_BOXES; box += 2) {

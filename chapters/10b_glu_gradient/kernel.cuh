@@ -2,9 +2,11 @@
 //
 // Chapter 10b: the way back through a gated linear unit, behind a product.
 //
+// The way forward made x = GLU(C) prob, [M,N]; "the loss by x" is the derivative of the loss by x.
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], C [M,2N] and D [M,2N]; B is [G,K,N]:
-//     y[row, col] = alpha[g] * sum over k of A[row, k] * B[g][k, col], the loss by GLU(C)[row, col]
-//     D = the loss by C, dprob [M] that by prob, dbias [G,2N] the sum of D's rows (epilogue_glu.cuh)
+//     y[row, col] = alpha[g] * sum over k of A[row, k] * B[g][k, col], the loss by x[row, col]
+//     D = the loss by C, dprob [M] that by prob (epilogue_glu.cuh)
+//     dbias [G,2N] = the sum of a group's rows of D, each before it is rounded
 // New here: an epilogue that reads as much as it writes, and sums over rows and columns
 // of many tiles.
 

@@ -22,12 +22,13 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
+    // A tile without a lower half has none of A here (config.cuh).
     const int halves = tile.rows > HALF ? 2 : 1, share = rank * C::SHARE, col0 = tile.col0 + rank * BN;
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
       const int stage = ring.stage, k0 = slice * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In
-      // lap 0 nothing was (ring.cuh).
+      // The slice that was in this stage is multiplied: in each block of the cluster, the consumer
+      // whose tile it was of has arrived. In lap 0 there was no such slice (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, halves * HALF * ROW_BYTES + C::B_BYTES);

@@ -24,12 +24,12 @@ namespace chapter {
 // The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so
 // on. Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
-// lap t only after lap t - 1 has landed there. Before, the end of phase t - 2 has the parity of lap
-// t, and the wait for lap t would return at once: a consumer that did not wait for its turn would
-// be ahead of the loads. A consumer passes the turn when it has started the products of its tile's
-// last slice, and those of the slice before have ended, whether the other one has another tile or
-// not. A consumer without a tile does not wait. The phase that then ends is waited for by nobody,
-// which an mbarrier allows.
+// lap t only after the slice of lap t - 1 has landed there. Until then the last phase of `full`
+// that has ended is t - 2, whose parity is that of lap t. A consumer that did not wait for its turn
+// would find that parity, and multiply a slice that is not there. A consumer passes the turn when
+// it has started the products of its tile's last slice, and those of the slice before have ended,
+// whether the other one has another tile or not. A consumer without a tile does not wait. The phase
+// that then ends is waited for by nobody, which an mbarrier allows.
 // [turns]
 class Turns {
  public:
@@ -89,6 +89,8 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
   // Multiplies all slices of K of a tile of up to ROWS rows, and passes the turn.
   // [multiply]
   const auto multiply = [&](auto ROWS) {
+    // ROWS is HALF for a tile of up to BM - HALF rows: with_width_for decides as config.cuh asks.
+    static_assert(BM - HALF == HALF);
     constexpr bool HAS_LOWER = ROWS > HALF;
     int last = 0;  // stage of the slice before
 #pragma unroll 1

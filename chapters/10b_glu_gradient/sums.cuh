@@ -18,9 +18,10 @@ struct Parts {
   float* prob;  // [columns_of_tiles(n)][rows]: a row's over the columns of a tile
   float* bias;  // [rows_of_bias][2N]: a column's over the rows of a tile
 
-  // The row of `bias` of a tile with this first row. Tiles of a group begin BM rows apart, so they
-  // have rows one after the other. A group's last such row is at most its end / BM + group, and the
-  // next group's first one is no less than that plus 1: no two tiles have the same.
+  // The row of `bias` of a tile with this first row. Tiles of a group begin BM rows apart
+  // (TileFinder), so they have rows one after the other. A group's last such row is at most its
+  // end / BM + group, and the next group's first one is no less than that plus 1: no two tiles
+  // have the same.
   __host__ __device__ static int row(int row0, int group) { return row0 / BM + group; }
   // One more than any such row.
   static int64_t rows_of_bias(int64_t rows, int groups) { return rows / BM + groups; }
@@ -50,6 +51,7 @@ __global__ void __launch_bounds__(ADDING_THREADS)
   if (block < groups * blocks) {
     const int group = block / blocks, col = block % blocks * ADDING_THREADS + int(threadIdx.x);
     if (col >= columns) return;
+    // A group's tiles begin BM rows apart, and their rows of parts follow each other (Parts::row).
     const int begin = offsets[group], tiles = (offsets[group + 1] - begin + BM - 1) / BM;
     const float* const first = parts.bias + int64_t(Parts::row(begin, group)) * columns + col;
     for (int tile = 0; tile < tiles; ++tile) sum += first[int64_t(tile) * columns];

@@ -65,7 +65,7 @@ class TileFinder {
     const int in_group = index - (__shfl_sync(~0u, tiles_m_end_, owner) - tiles_m) * tiles_n_;
     const int first = in_group / (BAND * tiles_n_) * BAND;  // row of tiles with which the band begins
     const int band = min(BAND, tiles_m - first), in_band = in_group - first * tiles_n_;
-    const int row = (first + in_band % band) * BM;
+    const int row = (first + in_band % band) * BM;  // Parts::row and add_parts rely on these steps of BM
     return {first_group_ + owner, begin + row, min(BM, rows - row), in_band / band * C::COLUMNS};
   }
   // [/tile]
