@@ -18,8 +18,9 @@ static_assert(PART == 32);
 // Rows of a warp, one in each lane: a scale block of each column.
 constexpr int WARP_ROWS = 32;
 // SFD_col: a block's rows begin an atom and fill it, and so do a group's. store.cuh goes on to the
-// end of an atom's columns.
+// end of an atom's columns. So all bytes of the atoms are stored, which have these sizes:
 static_assert(BLOCK_ROWS == ATOM_BLOCKS * WARP_ROWS && PAD_ROWS % BLOCK_ROWS == 0);
+static_assert(gg::ScaleLayout::kAtomRows == ATOM_ROWS && gg::ScaleLayout::kAtomBlocks == ATOM_BLOCKS);
 
 struct Operands {      // of the epilogue, and where its results go
   const float* alpha;  // [G]
@@ -83,9 +84,9 @@ class Epilogue {
     // [/largest]
     // [order]
     const int row0 = row_ - int(threadIdx.x) % 32;              // of the warp
-    if (operands_.d_col) quantise_columns(v, row0, col, cols);  // needs v as it is
-    if (operands_.sfd_row) quantise_rows(v, largest, col);      // multiplies v, each row with its factor
-    if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row0, col);
+    if (operands_.d_col) quantise_columns(v, row0, col, cols);  // needs v as it is, stores a copy
+    if (operands_.sfd_row) quantise_rows(v, largest, col);      // multiplies v, stores codes only
+    if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row0, col);  // D, with scales or without
     // [/order]
   }
 
@@ -126,7 +127,8 @@ class Epilogue {
 
   // Who: a whole warp; no lane may skip a shuffle. Stores the part as a box of D_col, and its 32 codes, lane
   //   c that of column c. Codes of columns from N on too, which fill an atom: their v must be 0. `v` is left
-  //   as it is.
+  //   as it is, for D. `output_` may be given the boxes of D_col and of D in any order: `store` returns when
+  //   the next box is free, and both have d_format, hence boxes of one size.
   __device__ void quantise_columns(const float (&v)[PART], int row0, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
     // [columns]
@@ -137,8 +139,8 @@ class Epilogue {
     float scaled[PART];
 #pragma unroll
     for (int c = 0; c < PART; ++c) scaled[c] = v[c] * __shfl_sync(~0u, factor, c);
-    // [/columns]
     if (cols > 0) output_.store(operands_.d_format, &maps_.d_col, scaled, row0, col);
+    // [/columns]
     // Where this lane's code is. The warp's rows begin at a multiple of WARP_ROWS, so all lanes have the same
     // `row_ / WARP_ROWS`. A row of a ScaleLayout is a column of D here, its scale blocks are WARP_ROWS of D.
     // [place]
@@ -153,8 +155,8 @@ class Epilogue {
     // [/place]
   }
 
-  // Scales this lane's row of a part, a scale block, to what D's format holds. The codes of four parts lie
-  // together: the word is stored with the last of them.
+  // Scales this lane's row of a part, a scale block, in place, to what D's format holds: `apply` stores it.
+  // The codes of four parts lie together: their word is stored here, with the last of them.
   __device__ void quantise_rows(float (&v)[PART], uint32_t largest, int col) {
     // [quantise]
     const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
@@ -173,7 +175,8 @@ class Epilogue {
     // [/codes]
   }
 
-  // Few registers are left: with 160 of the 168 that a thread may have, ptxas spills.
+  // Few registers are left: with 160 of the 168 that a thread may have, ptxas spills. The source does not
+  // show which change does: build with GG_MACHINE_CODE=ON, where a spill is an error.
   const Maps& maps_;
   const Operands& operands_;
   Output& output_;
