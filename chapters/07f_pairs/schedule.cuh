@@ -20,7 +20,8 @@ namespace chapter {
 // tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
 // a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
 // would not show. To receive tile i, a warp needs slices of the tiles before it, and none of tile i.
-// So tile i + 1 is sent without any slice of tile i, and a consumer that holds some may wait for it.
+// So tile i + 1 is sent without any slice of tile i, and a consumer may wait for it before it has released
+// the last slice of tile i, but not before it has released those of tile i - 1.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -60,9 +61,10 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes have left the wait, and begun to read, before lane 0 arrives
-    // An arrival in another block may overtake a load. So arrive with the words in registers only:
-    // has_come is always true, but the compiler cannot know what memory holds, and must compare.
-    // `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles out.
+    // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
+    // registers: has_come is always true, but the compiler cannot know what memory holds, and must
+    // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
+    // out. For the same reason the comparison waits for all lanes: one instruction loads for them.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
@@ -81,6 +83,7 @@ class TileReceiver {
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
     tile = mailbox_.receive(phase_);
+    static_assert(C::COLUMNS == C::CLUSTER * C::BN);  // as tile_of counts
     tile.col0 += rank_ * C::BN;
     phase_ ^= 1;
     return tile.group >= 0;
@@ -151,6 +154,7 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& 
   // [find]
   TileFinder<C> finder(offsets, groups, n);
   Tile tile;
+  // The worker's number, and how many there are: the grid is a multiple of CLUSTER (launch.cuh).
   int index = int(blockIdx.x) / C::CLUSTER, phase = 0;
   do {
     tile = finder.find(index);
