@@ -4,6 +4,7 @@
 // movmatrix, which transposes in registers.
 
 #include "common/kernel/ptx/ldmatrix.cuh"
+#include "common/kernel/ptx/mma.cuh"
 #include "probe.cuh"
 
 namespace probe {
@@ -89,9 +90,7 @@ __global__ void load_fewer(const uint16_t* rows, uint32_t* registers) {
 
 // Each warp transposes the matrix whose rows its lanes hold, four lanes a row.
 __global__ void transpose(const uint32_t* in, uint32_t* out) {
-  uint32_t moved;
-  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(moved) : "r"(in[threadIdx.x]));
-  out[threadIdx.x] = moved;
+  out[threadIdx.x] = gg::ptx::movmatrix_trans(in[threadIdx.x]);
 }
 
 class Matrices : public Probe {};

@@ -2,7 +2,8 @@
 //
 // mma.sync: one warp multiplies two small matrices held in its registers on the tensor cores.
 // PTX ISA, "Matrix multiply-accumulate operation using mma instruction". 16-bit types and
-// tf32 need sm_80.
+// tf32 need sm_80. And movmatrix, which transposes one in registers: "Warp-level matrix transpose
+// instruction: movmatrix".
 
 #pragma once
 
@@ -62,6 +63,16 @@ __device__ inline void mma_m16n8k8_tf32(float (&acc)[4], const uint32_t (&a)[4],
       "{%0, %1, %2, %3};"
       : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Who: a whole warp.
+// Does: returns this lane's share of the transpose of an 8x8 matrix of 16-bit elements. Lane l has
+//   elements 2t and (upper half) 2t+1 of row g: before of the matrix, after of its transpose.
+// Pure data movement between registers: nothing must come before or after.
+__device__ inline uint32_t movmatrix_trans(uint32_t of_row) {
+  uint32_t of_column;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(of_column) : "r"(of_row));
+  return of_column;
 }
 
 // A 16-bit number of the two in a register as a float, exactly; tf32 holds either type exactly.

@@ -170,13 +170,22 @@ gg::Setup setup() {
   return setup;
 }
 
-const bool known = add({.option = "07n",
-                        .chapter = "07n_glu_hadamard",
-                        .setup = setup(),
-                        .sets = "prefill,skewed,decode,moe",
-                        .fused = launch_07n,
-                        .unfused = launch_unfused,
-                        .others = {{"butterfly", launch_07n_butterfly}},
-                        .require_equal = require_equal});
+Comparison comparison() {
+  Comparison all = hadamard_comparison("07n", "07n_glu_hadamard", launch_07n);
+  all.others = {{"butterfly", launch_07n_butterfly}};
+  return all;
+}
+
+const bool known = add(comparison());
 
 }  // namespace
+
+Comparison hadamard_comparison(const char* option, const char* chapter, Launch fused) {
+  return {.option = option,
+          .chapter = chapter,
+          .setup = setup(),
+          .sets = "prefill,skewed,decode,moe",
+          .fused = fused,
+          .unfused = launch_unfused,
+          .require_equal = require_equal};
+}

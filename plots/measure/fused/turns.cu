@@ -4,7 +4,7 @@
 // then kernels that read it, beside that product alone, and beside libraries. All in turns, on
 // the same operands:
 //
-//   build/bin/gg-fused [--chapter 07m|07n|07o|07p|07q|10b] [--set NAME,NAME] [--peer
+//   build/bin/gg-fused [--chapter 07m|07n|07o|07p|07q|07r|10b] [--set NAME,NAME] [--peer
 //   LIBRARY,LIBRARY] [--csv FILE]
 //
 // The fused outputs are compared with the unfused ones first, within what rounding the product may

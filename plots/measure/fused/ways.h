@@ -83,12 +83,14 @@ void launch_07n_butterfly(const gg::Problem& problem, bf16* product, cudaStream_
 void launch_07o(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07p(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_07q(const gg::Problem& problem, bf16* product, cudaStream_t stream);
+void launch_07r(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 void launch_10b(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 // Chapter 10b's outputs the unfused way, and its workspace.
 void launch_glu_gradient(const gg::Problem& problem, bf16* product, cudaStream_t stream);
 size_t workspace_of_10b(int64_t rows, int groups, int n);
 // Chapter 07m's output the unfused way: the product, and D by a kernel that reads it.
 void launch_glu(const gg::Problem& problem, bf16* product, cudaStream_t stream);
-// A chapter with the operator of chapter 07m, or of chapter 07o, beside the unfused way.
+// A chapter with the operator of chapter 07m, 07n or 07o beside the unfused way.
 Comparison glu_comparison(const char* option, const char* chapter, Launch fused);
+Comparison hadamard_comparison(const char* option, const char* chapter, Launch fused);
 Comparison quant_comparison(const char* option, const char* chapter, Launch fused);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// A worker takes the index of its next tile from a counter in global memory, when its warps
+// have read the tile before. So workers with cheap tiles get more of them.
+
+#pragma once
+
+#include <atomic>
+
+namespace chapter {
+
+// Each launch has a counter for its tiles, so that many launches may be under way at the same time.
+// Every COUNTERS-th launch has the same one, and these must not overlap. Nothing checks that.
+constexpr int COUNTERS = 4096;
+static __device__ int claimed[COUNTERS];  // how often each was claimed; 0 between its launches
+
+// On the host: the number of the next launch's counter. A recorded launch has it again in each replay.
+inline int next_counter() {
+  static std::atomic<unsigned> launches = 0;
+  return int(launches++ % COUNTERS);
+}
+
+// With fewer slices workers take tiles in turn: a claim is a way to the L2 and back, which the
+// products of a tile's slices are to hide. Untuned: no other value was timed, and fewer slices may
+// well hide a claim.
+constexpr int LEAST_SLICES = 32;
+
+// Who: a whole warp, one in each worker. Returns the next index that nobody has. Each worker has
+// its own number as its first index, so claims begin at `workers`.
+// `tiles`: how many indices TileFinder knows, 0 to tiles - 1. All workers of a launch must pass the
+// same.
+// Relies on: who has an index below `tiles` claims once afterwards, and nobody else claims. So
+// there are `tiles` claims. They return `workers` to workers + tiles - 1, each once, and a worker's
+// indices grow. The last `workers` of them lie past the last tile, and the very last one sets the
+// counter back to 0.
+// Danger: nothing checks that. With `tiles` too large, or too few claims, the counter is not set
+// back, and a later launch that has it may leave tiles out. With `tiles` too small, or too many
+// claims, it is set back while others still claim: tiles are made twice, and a worker's indices go
+// down, for which TileFinder::find may return a tile outside D. With `tiles` too small by `workers`
+// or more the launch never ends, for no claim lies past the last tile.
+// [claim]
+__device__ inline int claim(int counter, int workers, int tiles) {
+  int index = 0;
+  if (threadIdx.x % 32 == 0) {
+    index = workers + atomicAdd(&claimed[counter], 1);
+    if (index == workers + tiles - 1) atomicExch(&claimed[counter], 0);
+  }
+  return __shfl_sync(~0u, index, 0);
+}
+// [/claim]
+
+}  // namespace chapter

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// The kernel's sizes, and where its roles find what they share.
+
+#pragma once
+
+#include <algorithm>
+
+#include "common/kernel/ptx/wgmma.cuh"
+#include "common/kernel/tensor_map.h"
+#include "common/kernel/types.cuh"
+
+namespace chapter {
+
+constexpr int BK = 64;          // depth of a slice
+constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
+constexpr int PAIR = 64;        // columns of B that a wgmma has: 32 gates, then their 32 ups
+constexpr int STEP = 32;        // rows of a tile go in multiples of it, and a box of D has so many
+
+__host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
+
+// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a block, or a cluster of blocks that
+// are side by side in N and load each slice of A once, for all. Each of a block's two consumers multiplies
+// whole tiles: the first one those of even numbers, as the worker gets them, the second one the others.
+template <int BM_, int STAGES_, int CLUSTER_ = 1>
+struct Config {
+  static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
+  static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
+  static constexpr int THREADS = 128 * (CONSUMERS + 1);
+  // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
+  static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
+  static constexpr int BM = BM_, STAGES = STAGES_;
+  static constexpr int PAIRS = 2, BN = PAIRS * PAIR;  // columns of a block's tile: all of them one consumer's
+  static constexpr int CLUSTER = CLUSTER_, BLOCKS = CLUSTER;  // of a worker
+  static constexpr int COLUMNS = BN * CLUSTER;                // of a worker's tile
+
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
+  static_assert(BM % STEP == 0);
+  static constexpr int D_BYTES = BN / 2 * sizeof(bf16);  // of a row of D
+  static constexpr int BOX_BYTES = STEP * D_BYTES;
+  static constexpr int BOXES = std::min(BM / STEP, 3);  // of D, for which a consumer has room
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
+  // A block has at most 227 KB. Factors, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
+  // Tiles of 192 rows take all of it: another stage or box has no room.
+  static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
+};
+
+// The slices of K, of any tile.
+__host__ __device__ constexpr int slices_of(int k) { return (k + BK - 1) / BK; }
+
+template <class C>
+struct Maps {
+  // a[i] is for tiles of (i + 1) * STEP rows. Its box is what one block loads of a slice of A.
+  CUtensorMap a[C::BM / STEP];
+  CUtensorMap b, d;
+};
+
+struct alignas(16) Tile {
+  int group;  // -1: there is no other tile
+  int row0;   // its first row, as A and D count
+  int rows;   // 1 to BM: load_tiles picks a map by it
+  int col0;   // of B
+};
+
+template <int ROWS, int COLUMNS>
+struct Factors;
+
+// Shared memory.
+template <class C>
+struct Memory {
+  uint32_t a_tile_addr;            // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;            // [STAGES][BN][BK], swizzled
+  unsigned char* d_rows;           // [CONSUMERS][BOXES][STEP][D_BYTES], swizzled
+  Factors<C::BM, C::BN>* factors;  // [CONSUMERS]
+  uint32_t full_addr;              // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  // [STAGES] barriers: the stage may be loaded again. One arrival of each block: of the consumer
+  // that has multiplied the slice, or of warp 0 for a slice of a wrong guess.
+  uint32_t empty_addr;
+  uint32_t turn_addr;  // [CONSUMERS] barriers: this consumer may multiply. The other one's four warps arrive.
+};
+
+}  // namespace chapter

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// The tiles of a group: the rows and columns of each.
+
+#pragma once
+
+#include "config.cuh"
+
+namespace chapter {
+
+constexpr int BAND = 8;  // tiles of a column in a band
+
+// The number of tiles in each column of tiles of a group with this number of rows: the least that
+// leaves no tile with more than MOST_ROWS. 0 for no rows: lanes without a group call it too, and a
+// group without rows has no tiles. tile_of_group relies on it that MOST_ROWS is a multiple of STEP,
+// so that these tiles have room for all steps, and at least STEP, so that each tile gets a step.
+template <class C>
+__device__ int tiles_in_column(int rows) {
+  constexpr int MOST_ROWS = C::BM;
+  static_assert(MOST_ROWS % STEP == 0 && STEP <= MOST_ROWS && MOST_ROWS <= C::BM);
+  return (rows + MOST_ROWS - 1) / MOST_ROWS;
+}
+
+// Returns a tile of a group. tile_in_group counts these from 0 on, in bands of 8 tiles of each
+// column, and within a band column after column: tiles under way at the same time then need
+// fewer different rows of A and of B than column after column, so that the L2 may have room for
+// them. tiles_n: columns of tiles, each C::COLUMNS wide. The group's steps of 32 rows are spread
+// over the tiles of a column: their numbers of steps differ by one at most. begin, rows: the
+// group's first row, and how many it has: at least one, so tiles_m is not 0. tiles_m: must be
+// tiles_in_column(rows); with another number a tile could have no rows, or over BM.
+// [even]
+template <class C>
+__device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tiles_n, int tile_in_group) {
+  const int band_begin = tile_in_group / (BAND * tiles_n) * BAND;  // the band's first tile of a column
+  const int in_band = tile_in_group - band_begin * tiles_n;
+  const int band_size = min(BAND, tiles_m - band_begin);  // tiles of a column: the last band may have fewer
+  const int tile_m = band_begin + in_band % band_size;    // in its column
+  const int steps = (rows + STEP - 1) / STEP;
+  const int each = steps / tiles_m;         // steps that each tile has
+  const int wider_tiles = steps % tiles_m;  // the first wider_tiles tiles have one step more
+  const int rows_above = (tile_m * each + min(tile_m, wider_tiles)) * STEP;  // in tiles before it
+  const int width = (tile_m < wider_tiles ? each + 1 : each) * STEP;
+  // A group's last step may have fewer than STEP rows.
+  return {.group = group,
+          .row0 = begin + rows_above,
+          .rows = min(width, rows - rows_above),
+          .col0 = in_band / band_size * C::COLUMNS};
+}
+// [/even]
+
+}  // namespace chapter

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// A worker's first tile, as it is if all groups have as many rows as the caller says. That needs no offsets,
+// and nothing else of memory.
+
+#pragma once
+
+#include "common/kernel/types.cuh"
+#include "config.cuh"
+#include "even_tiles.cuh"
+
+namespace chapter {
+
+template <class C>
+struct Guess {
+  int rows_each;  // of every group, the caller says; 0: groups differ, or nobody knows
+  int groups;
+  Tile tile = {-1, 0, 0, 0};  // this block's
+  // So many of the tile's slices are loaded before the block knows whether the guess holds. At
+  // most STAGES: load_tiles waits for no `empty` before them. The same in both blocks of a pair,
+  // which load rows of A for each other: both multiply all of K. Of a wrong guess as many stages
+  // are released without a product, and the consumers' rings count them as the loading warp's did.
+  int slices = 0;
+  bool one_each = false;  // if the guess holds, no worker has a second tile
+
+  // n_rank: this block's rank along N. block_slices: how many of K it multiplies. Tiles are
+  // numbered as TileFinder numbers them, and worker w begins with tile w: for equal groups both
+  // must return the same tile, since the check looks at the offsets alone.
+  // [guess]
+  __device__ Guess(int rows_each, int groups, int n, int n_rank, int block_slices)
+      : rows_each(rows_each), groups(groups) {
+    if (rows_each == 0) return;
+    const int worker = int(blockIdx.x) / C::BLOCKS, workers = int(gridDim.x) / C::BLOCKS;
+    const int tiles_m = tiles_in_column<C>(rows_each), tiles_n = (n + C::COLUMNS - 1) / C::COLUMNS;
+    const int of_group = tiles_m * tiles_n;
+    one_each = groups * of_group <= workers;
+    const int group = worker / of_group;
+    if (group >= groups) return;
+    tile = tile_of_group<C>(group, group * rows_each, rows_each, tiles_m, tiles_n, worker - group * of_group);
+    tile.col0 += n_rank * C::BN;
+    slices = min(C::STAGES, block_slices);
+  }
+  // Who: a whole warp. Whether all groups have so many rows: for all warps of the worker the same.
+  __device__ bool holds(const gg::Offsets& offsets) const {
+    if (rows_each == 0) return false;
+    bool equal = true;
+    for (int group = int(threadIdx.x) % 32; group <= groups; group += 32) {
+      equal &= offsets[group] == group * rows_each;
+    }
+    return __all_sync(~0u, equal);
+  }
+  // Whether no tile passes the mailbox, not even the end. schedule_tiles and TileReceiver both ask here: if
+  // one waited for the other, which does not come, the kernel would hang.
+  __device__ bool nothing_sent(bool holds) const { return holds && one_each; }
+  // [/guess]
+};
+
+}  // namespace chapter

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// The host chooses a configuration, makes tensor maps and launches.
+
+#pragma once
+
+#include <cmath>
+
+#include "choose.cuh"
+#include "common/kernel/check.h"
+#include "common/kernel/launch.h"
+#include "common/kernel/tensor_map.h"
+#include "kernel.cuh"
+
+namespace chapter {
+
+template <class C>
+void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, const gg::Offsets& offsets,
+               int64_t rows, const Sizes& sizes, bool dependent, cudaStream_t stream) {
+  const auto [m_total, groups, n, k, rows_each] = sizes;
+  Maps<C> maps;
+  // [map]
+  // B's rows as a consumer's warps want them. Warp w makes columns 16 w to 16 w + 15 of the tile's part of
+  // D, 8 of them of each wgmma: 8 gates, and then their 8 ups. These rely on this order and change with it:
+  // activate_rows (an up is two sums further), ColumnFactors, Transform and store.cuh's write_box.
+  static_assert(8 * 2 * 2 * 2 == PAIR);
+  // The last dimension goes through all groups. A group's last tile may have columns of the next one,
+  // or behind the last group zeros. Their outputs are not stored.
+  const int64_t all_pairs = int64_t(groups) * n / PAIR;
+  const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
+  maps.b = gg::make_tensor_map(
+      {.data = b,
+       .dims = {k, 16, 2, 2, all_pairs},  // k, one of 16, gate or up, warp of the two of a PAIR, PAIR
+       .stride_bytes = {pitch, PAIR / 2 * pitch, 16 * pitch, PAIR * pitch},
+       .box = {BK, 8, 2, 2, C::BN / PAIR},
+       .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  // [/map]
+  maps.d = gg::make_tensor_map({.data = d,
+                                .dims = {n / 2, rows},
+                                .stride_bytes = {n / 2 * 2},  // n / 2 columns of bf16
+                                .box = {C::BN / 2, STEP},
+                                .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+  for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
+    maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
+  }
+  gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::BLOCKS * C::BLOCKS)),
+                     .threads = C::THREADS,
+                     .shared_bytes = C::SHARED_BYTES,
+                     .stream = stream,
+                     .cluster = C::BLOCKS,
+                     .dependent = dependent},
+                    grouped_gemm<C>, maps, d, operands, offsets, groups, n, k, rows_each, next_counter(),
+                    m_total < SHARING_ROWS * groups);
+}
+
+// A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
+// the launch may begin under the one before.
+inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
+                   const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
+                   bool dependent, cudaStream_t stream) {
+  if (rows == 0) return;  // there is no tensor to map
+  const int multiprocessors = gg::multiprocessors();
+  decltype(&launch_as<Config<192, 5>>) best = nullptr;
+  double least = INFINITY;
+  // --tile names a worker's tile: of a pair of blocks, with the columns of both.
+  // [choose]
+  for_each_config([&]<class C>(C) {
+    if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::COLUMNS))) return;
+    const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
+    if (cycles > least) return;
+    least = cycles;
+    best = launch_as<C>;
+  });
+  // [/choose]
+  GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m, tile.n,
+             multiprocessors);
+  best(a, b, d, operands, offsets, rows, sizes, dependent, stream);
+}
+
+}  // namespace chapter

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+//
+// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and the slice
+// of B into its own, as far ahead as there are stages: tile after tile, whichever consumer's. It begins with
+// the guessed tile.
+// It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
+
+#pragma once
+
+#include "common/kernel/ptx/mbarrier.cuh"
+#include "common/kernel/ptx/tma.cuh"
+#include "common/kernel/ptx/warp.cuh"
+#include "config.cuh"
+#include "guess.cuh"
+#include "ring.cuh"
+#include "schedule.cuh"
+
+namespace chapter {
+
+template <class C>
+__device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
+                           Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], const Guess<C>& guess,
+                           const gg::Offsets& offsets, int slices, int n_rank, int n) {
+  const uint64_t evict_first = gg::ptx::evict_first_policy();
+  // [load]
+  const auto load = [&](const Tile& tile, int k_tile, int stage) {
+    const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
+    const int box_rows = rows / C::CLUSTER;      // as many as this block loads
+    const int k0 = k_tile * BK, row0 = tile.row0 + n_rank * box_rows;
+    const uint32_t full_addr = memory.full_addr + stage * 8;
+    const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + n_rank * box_rows * ROW_BYTES;
+    const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
+    const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // of its first PAIR, in B's map
+    static_assert(C::PAIRS == 2 && C::B_BYTES == 2 * PAIR * ROW_BYTES);
+    const CUtensorMap& a_map = maps.a[rows / STEP - 1];
+    if (gg::ptx::elect()) {
+      gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
+      if constexpr (C::CLUSTER > 1) {
+        gg::ptx::tma_load_2d_multicast(a_addr, &a_map, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
+      } else if (n <= C::BN) {  // nobody reads A again, so that it need not stay in the L2
+        gg::ptx::tma_load_2d(a_addr, &a_map, k0, row0, full_addr, evict_first);
+      } else {
+        gg::ptx::tma_load_2d(a_addr, &a_map, k0, row0, full_addr);
+      }
+      // The gates and ups of the first 8 of each warp's 16 columns of D, and of the other 8.
+      gg::ptx::tma_load_5d(b_addr, &maps.b, k0, 0, 0, 0, b_index, full_addr);
+      gg::ptx::tma_load_5d(b_addr + PAIR * ROW_BYTES, &maps.b, k0, 8, 0, 0, b_index, full_addr);
+    }
+    __syncwarp();  // the lanes go on together, as elect would have them anyway
+  };
+  // [/load]
+  // [guessed]
+  Ring<C::STAGES> ring;
+#pragma unroll 1
+  for (int k_tile = 0; k_tile < guess.slices; ++k_tile, ring.next()) load(guess.tile, k_tile, ring.stage);
+  const bool holds = guess.holds(offsets);
+  TileReceiver<C> tiles(mailboxes, 0, 1, guess, holds);
+  int k_tile = holds ? guess.slices : 0;  // those before are under way
+  // [/guessed]
+  Tile tile;
+  for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
+#pragma unroll 1
+    for (; k_tile < slices; ++k_tile, ring.next()) {
+      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
+      // nothing was (ring.cuh).
+      gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
+      load(tile, k_tile, ring.stage);
+    }
+    k_tile = 0;
+  }
+}
+
+}  // namespace chapter

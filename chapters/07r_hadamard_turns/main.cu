@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Chapter 07r: what it supports and how it is launched.
+#include "common/harness/harness.cuh"
+#include "launch.cuh"
+
+int main(int argc, char** argv) {
+  using enum gg::Activation;
+  using gg::Format;
+  const gg::Chapter info = {
+      .k_multiple = 8,
+      .n_multiple = 64,
+      .multiple_reason = "TMA wants rows of whole 16 bytes, and 32 gates lie beside 32 ups",
+      .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
+               "peers", "moe", "few_tiles"},
+      .options = {"offsets", "tile", "tune"},
+      .tiles = {{192, 256}, {192, 128}, {128, 256}, {128, 128}, {64, 128}, {32, 128}},
+      .chooses_tile = true,
+      .ideas = {{"pdl", "a launch begins while the one before ends"}},
+      .b_layouts = {gg::BLayout::nk},
+      .epilogue = {.op = gg::Operator::glu_hadamard,
+                   .d_types = {Format::bf16},
+                   .bias_types = {Format::bf16, Format::f16, Format::f32},
+                   .activations = {swiglu, geglu}},
+  };
+  return gg::run<gg::Same<bf16>>(
+      argc, argv, info, [](gg::Same<bf16>, const gg::Problem& p, cudaStream_t stream) {
+        const gg::EpilogueTensors& e = p.epilogue();
+        const chapter::Operands operands = {.alpha = e.alpha,
+                                            .prob = e.prob,
+                                            .bias = e.bias,
+                                            .bias_format = e.bias_format,
+                                            .geglu = e.activation == geglu,
+                                            .w = e.hadamard,
+                                            .amax = e.amax};
+        chapter::launch(p.a<bf16>(), p.b<bf16>(), p.d<bf16>(), operands, p.offsets(), p.rows(),
+                        {p.m_total(), p.groups(), p.n(), p.k(), p.rows_each()}, p.tile(), !p.is_off("pdl"),
+                        stream);
+      });
+}
