@@ -17,7 +17,8 @@ void chapter::glu_gradient(const Rows& rows, const GluGradient& t, int n, int k,
                                         .dprob = t.dprob,
                                         .dbias = t.dbias,
                                         .workspace = t.workspace};
-  chapter_10b::launch(tensors, rows.as_offsets(), {rows.count, rows.experts, n, k}, false, stream);
+  const bool geglu = false;
+  chapter_10b::launch(tensors, rows.as_offsets(), {rows.count, rows.experts, n, k}, geglu, stream);
 }
 
 size_t chapter::workspace_bytes(const Rows& rows, int n) {

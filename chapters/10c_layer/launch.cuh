@@ -68,7 +68,7 @@ inline Launches forward(const Sizes& s, const Tensors& t, float scale) {
   const int hidden = s.hidden, inner = s.inner;
   const Costs of(s);
   return {
-      {"gather x", 2 * of.x, 0, [=](cudaStream_t stream) { launch_gather(s, t, stream); }},
+      {"gather x", of.tokens + of.x, 0, [=](cudaStream_t stream) { launch_gather(s, t, stream); }},
       {"c = x W1", of.x + of.w1 + 2 * of.unit, 2 * of.flops,
        [=](cudaStream_t stream) {
          product(rows, t.x, t.w1, Weights::transposed, t.c, 2 * inner, hidden, stream);

@@ -10,6 +10,13 @@
 
 void chapter::product(const Rows& rows, const bf16* a, const bf16* w, Weights how, bf16* d, int n, int k,
                       cudaStream_t stream) {
-  chapter_07l::launch(a, w, d, rows.as_offsets(), rows.count, {rows.count, rows.experts, n, k, 0},
-                      how == Weights::transposed, {}, true, stream);
+  const chapter_07l::Sizes sizes = {.m_total = rows.count,
+                                    .groups = rows.experts,
+                                    .n = n,
+                                    .k = k,
+                                    .rows_each = 0};  // unknown: the router decides
+  const gg::TileShape as_estimated = {};
+  const bool k_is_contiguous = how == Weights::transposed, may_begin_early = true;
+  chapter_07l::launch(a, w, d, rows.as_offsets(), rows.count, sizes, k_is_contiguous, as_estimated,
+                      may_begin_early, stream);
 }

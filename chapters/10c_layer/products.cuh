@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The products of a layer, by three chapters' kernels. All chapters have a namespace of the same
-// name, so each is compiled in a file of its own, which names it anew.
+// The products of a layer, by three chapters' kernels. Each chapter's launch.cuh is compiled in a
+// file of its own, product.cu and so on, where a macro gives its namespace another name. In one file
+// the compiler would take claim.cuh of three folders, all the same bytes, for one file.
 
 #pragma once
 
@@ -27,8 +28,9 @@ void product(const Rows& rows, const bf16* a, const bf16* w, Weights how, bf16* 
 void weight_gradient(const Rows& rows, const bf16* a, const bf16* b, float* d, int n, int k,
                      cudaStream_t stream);
 
-// Chapter 10b: dy [rows,K] W2 [experts,K,N] is the loss by GLU(c) prob. From it dc [rows,2N], the loss
-// by c, dprob [rows], and dbias [experts,2N], by a bias of c.
+// Chapter 10b: from dunit = dy [rows,K] W2 [experts,K,N], the loss by unit = GLU(c) prob, come the loss
+// by c, dc [rows,2N], by prob, dprob [rows], and by a bias of c, dbias [experts,2N]. 10b calls unit x,
+// and dunit y.
 struct GluGradient {
   const bf16 *dy, *w2, *c;
   const float *alpha, *prob;  // [experts], [rows]

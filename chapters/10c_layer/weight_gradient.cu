@@ -10,5 +10,6 @@
 
 void chapter::weight_gradient(const Rows& rows, const bf16* a, const bf16* b, float* d, int n, int k,
                               cudaStream_t stream) {
-  chapter_10a::launch(a, b, d, rows.as_offsets(), rows.count, rows.experts, n, k, false, stream);
+  const bool accumulate = false;
+  chapter_10a::launch(a, b, d, rows.as_offsets(), rows.count, rows.experts, n, k, accumulate, stream);
 }

@@ -53,6 +53,7 @@ struct LayerTensors {
   void* workspace;       // of LayerProgram::workspace_bytes
 };
 
+// [launch]
 struct LayerLaunch {
   const char* name;
   double bytes;  // of all numbers that it reads or writes, each once
@@ -60,12 +61,14 @@ struct LayerLaunch {
   std::function<void(cudaStream_t)> run;
   int kernels = 1;  // that `run` launches
 };
+// [/launch]
 
 // The launches of a step, in order. The loss is scale / 2 times the sum of all squares of errors.
 struct LayerProgram {
   std::vector<LayerLaunch> (*forward)(const LayerSizes& sizes, const LayerTensors& tensors, float scale);
   std::vector<LayerLaunch> (*backward)(const LayerSizes& sizes, const LayerTensors& tensors);
-  // Weights less `rate` times their gradients: of W1, of W2.
+  // Weights less `rate` times their gradients: of W1, of W2. Of weights of 0 and a negative rate, too: so
+  // the harness draws weights.
   std::vector<LayerLaunch> (*update)(const LayerSizes& sizes, const LayerTensors& tensors, float rate1,
                                      float rate2);
   size_t (*workspace_bytes)(const LayerSizes& sizes);

@@ -40,6 +40,11 @@ Layer::Layer(Machine& machine, const LayerProgram& program, const LayerSizes& si
       sizes_(sizes),
       seed_(seed),
       routes_(routes_of(sizes, seed, idle)) {
+  GG_REQUIRE(
+      sizes.hidden % 8 == 0 && sizes.inner % 32 == 0,
+      "hidden %d, inner %d: multiples of 8 and of 32 are accepted, for rows of whole 16 bytes and 32 gates "
+      "beside 32 ups",
+      sizes.hidden, sizes.inner);
   const int64_t rows = sizes.rows(), x = rows * sizes.hidden, unit = rows * sizes.inner;
   tokens_ = allocate<bf16>(count_of_tokens(), "the tokens");
   target_ = allocate<bf16>(count_of_tokens(), "the target");
@@ -136,8 +141,8 @@ double Layer::loss() const {
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
-// The outputs of a step, without what it only hands on from launch to launch.
-std::vector<std::pair<void*, size_t>> Layer::written() const {
+// What others want of a step.
+std::vector<std::pair<void*, size_t>> Layer::results() const {
   return {{t_.loss, size_t(sizes_.tokens) * sizeof(float)},
           {t_.dtokens, size_t(count_of_tokens()) * sizeof(bf16)},
           {t_.dw1, size_t(sizes_.w1()) * sizeof(float)},
@@ -148,13 +153,18 @@ std::vector<std::pair<void*, size_t>> Layer::written() const {
 
 Layer::Outputs Layer::outputs() const {
   Outputs all;
-  for (const auto& [memory, bytes] : written())
+  for (const auto& [memory, bytes] : results())
     all.push_back(download(static_cast<const char*>(memory), int64_t(bytes)));
   return all;
 }
 
 void Layer::poison() const {
-  for (const auto& [memory, bytes] : written()) machine_.fill_bytes(memory, 0xFF, bytes);
+  for (const auto& [memory, bytes] : results()) machine_.fill_bytes(memory, 0xFF, bytes);
+  const size_t of_x = size_t(sizes_.rows()) * size_t(sizes_.hidden) * sizeof(bf16),
+               of_unit = size_t(sizes_.rows()) * size_t(sizes_.inner) * sizeof(bf16);
+  for (void* const memory : {t_.x, t_.y, t_.dy, t_.dx}) machine_.fill_bytes(memory, 0xFF, of_x);
+  for (void* const memory : {t_.c, t_.dc}) machine_.fill_bytes(memory, 0xFF, 2 * of_unit);
+  machine_.fill_bytes(t_.unit, 0xFF, of_unit);
 }
 
 }  // namespace gg

@@ -47,7 +47,8 @@ class Layer {
   // The bytes of the loss and of all gradients.
   using Outputs = std::vector<std::vector<char>>;
   Outputs outputs() const;
-  void poison() const;  // makes all numbers of these NaN
+  // Makes all that a step writes NaN, but for the weights: also what launches hand on to each other.
+  void poison() const;
   template <class T>
   std::vector<T> download(const T* from, int64_t count) const {
     std::vector<T> all(static_cast<size_t>(count));
@@ -61,7 +62,7 @@ class Layer {
   template <class T>
   const T* upload(const std::vector<T>& values, const char* what);
   void fill(void* tensor, Format format, int64_t count, uint64_t stream);
-  std::vector<std::pair<void*, size_t>> written() const;
+  std::vector<std::pair<void*, size_t>> results() const;
   int64_t count_of_tokens() const { return int64_t(sizes_.tokens) * sizes_.hidden; }
 
   Machine& machine_;
