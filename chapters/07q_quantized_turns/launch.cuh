@@ -21,8 +21,8 @@ struct Sizes {
 // (`early` in kernel.cuh). It changes times, never D.
 constexpr int SHARING_ROWS = 48;
 
-// The map of D or D_col [rows,n]: boxes of a tile's columns, a byte each. BoxStore::swizzled has to be
-// this swizzle.
+// The map of D or D_col [rows,n]: boxes of a tile's columns, a byte each. BoxStore::swizzled
+// has to be this swizzle.
 template <class C>
 CUtensorMap output_map(void* data, int64_t rows, int n) {
   return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,

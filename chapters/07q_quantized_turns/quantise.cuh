@@ -48,8 +48,7 @@ template <class C>
 class Quantiser {
  public:
   // Loads what the tile needs, so call it early. `thread`: this one's number in the consumer. `barrier`:
-  // the consumer's named barrier, BoxStore's too. After it no thread of the consumer reads the row codes of
-  // the tile before, and TMA does not read its outputs: `apply` may write both.
+  // the consumer's named barrier, BoxStore's too. All of the consumer's threads meet there.
   __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int n,
                        RowCodes<C::BM>& row_codes, int thread, int barrier)
       : operands_(operands),
@@ -77,15 +76,19 @@ class Quantiser {
     const gg::ScaleLayout layout = {n, gg::scale_blocks(rows, SCALE_BLOCK)};
     first_scale_block_ = (tile.row0 - begin) / SCALE_BLOCK;
     column_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column(0) + lane() / 2, 0);
+    // [ready]
+    // After the bar_sync TMA reads no output of this consumer's tile before any more, and no thread reads
+    // its row codes: `apply` may write there.
     BoxStore<C>::wait_until_read();
     gg::ptx::bar_sync(barrier, 128);
+    // [/ready]
   }
 
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
   // With other rows it would overwrite those after the tile: main.cu's m_multiple rules them out.
-  // row_codes_ is written up to the barrier in the first `send` and read from there to the end. All loops are unrolled, so `box` and
-  // `half` are constants, and sums and probs_ are registers. Values replace the sums that they are
-  // made of.
+  // row_codes_ is written up to the bar_sync in the first `send`, and read from there to that in the second
+  // one. All loops are unrolled, so `box` and `half` are constants, and sums and probs_ are registers.
+  // Values replace the sums that they are made of.
   // [apply]
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&left)[SUMS], float (&right)[SUMS], BoxStore<C>& store) {
@@ -268,7 +271,7 @@ class Quantiser {
   struct Elements {
     uint32_t reg[4];
   };
-  // The elements of a box, in the order of BoxStore::write_box: reg[j] has those of rows
+  // The elements of a box, in the order of BoxStore::take: reg[j] has those of rows
   // 8j + 2 * (lane % 4) and the next one, of two columns each. The even column's is in the lower
   // byte of 16 bits, as D has it in memory.
   __device__ Elements elements_of(const float (&scaled)[16]) const {
@@ -292,6 +295,7 @@ class Quantiser {
   }
 
   // Stores the four codes of each row: a word of an atom.
+  // [codes]
   template <int ROWS>
   __device__ void store_row_codes() const {
     if (!has_codes()) return;
@@ -308,6 +312,7 @@ class Quantiser {
     *reinterpret_cast<uint32_t*>(operands_.sfd_row +
                                  layout.offset(tile_.row0 + row, tile_.col0 / SCALE_BLOCK)) = codes;
   }
+  // [/codes]
 
   const Operands& operands_;
   Tile tile_;

@@ -25,8 +25,8 @@ class BoxStore {
   // [take]
   // Takes 32 rows of this warp's 16 columns in a half of the tile's columns. As wgmma left the sums,
   // reg[i] is a matrix of 8x8 times 16 bits, each two columns of a row: rows i * 8 and up. A stmatrix
-  // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 16 columns are
-  // one chunk.
+  // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 16
+  // columns are one chunk.
   __device__ void take(Output output, int box, int half, const uint32_t (&reg)[4]) {
     static_assert(STEP == 32);  // one stmatrix
     const int lane = thread_ % 32, warp = thread_ / 32;
@@ -55,8 +55,8 @@ class BoxStore {
   }
 
  private:
-  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes, chosen in launch.cuh's output_map, moves
-  // chunk c of row r to c xor r % 8. No assertion compares the two.
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes, chosen in launch.cuh's output_map,
+  // moves chunk c of row r to c xor r % 8. No assertion compares the two.
   __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
   __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
     return addr_ + output * C::OUTPUT_BYTES + box * STEP * C::D_BYTES;
