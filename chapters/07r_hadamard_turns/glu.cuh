@@ -68,8 +68,8 @@ struct Factors {
 };
 // [/factors]
 
-// A thread's own of them: those of its gate column and its up column in each PAIR. `factors` is a
-// struct Factors as above, of any size.
+// A thread's own of them: those of the gate and the up of each of its two columns of D, which are 8
+// apart. `factors` is a struct Factors as above, of any size.
 template <int PAIRS>
 struct ColumnFactors {
   float alpha, gate_bias[PAIRS], up_bias[PAIRS];
@@ -86,8 +86,8 @@ struct ColumnFactors {
   }
 };
 
-// Who: a whole warp. The outputs of 32 rows of D in this thread's column of a PAIR: words[j] has those of
-// rows 8j + lane % 4 * 2 and the next one, whose probs are prob[2j] and prob[2j + 1].
+// Who: a whole warp. The outputs of 32 rows of X in one of this thread's two columns: words[j] has
+// those of rows 8j + lane % 4 * 2 and the next one, whose probs are prob[2j] and prob[2j + 1].
 // [glu]
 template <class Activation>
 __device__ __forceinline__ void activate_rows(Activation activation, const float* sums, float alpha,

@@ -8,7 +8,8 @@
 //                   or geglu of the two (common/kernel/epilogue_glu.cuh)
 //     Y[row, 16q + j] = sum over i < 16 of X[row, 16q + i] * W[j, i]; D is Y as bf16
 //     amax[g] is the largest |Y| of its rows
-// New here: B's map gives a warp 16 neighbouring columns of X, and movmatrix turns them into an operand of mma.
+// New here: B's map gives a warp 16 neighbouring columns of X, and movmatrix turns them into an
+// operand of mma.
 
 #pragma once
 

@@ -109,7 +109,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       release(ring.stage);
     }
   }
-  // [start]
   if (consumer > 0) ring.skip(slices);  // tile 0, which is consumer 0's
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS, guess, holds);
   Tile tile;
@@ -121,13 +120,12 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       const Self self;
       memory.factors[self.consumer].read(operands, tile, n, self.thread, 1 + self.consumer);
     }
-    // [/start]
     float registers[C::PAIRS][C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-      // The sums of PAIR 0 and of PAIR 1, 64 columns each. All widths use the same registers.
+      // The sums of the two wgmmas, 64 columns of B each: `left` is of the first 8 of each warp's 16
+      // columns of D, `right` of the other 8. All widths use the same registers.
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
-      // [loop]
       turns.wait(consumer);
       // 192 sums are 96 CS2R, which run while the other consumer's last slice is multiplied. The
       // compiler puts them after the wait even if this loop stands before it. With 07m's predicate
@@ -155,7 +153,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         }
         last = stage;
       }
-      // [/loop]
       // [end]
       const Self self;
       turns.pass(consumer);                       // the products of the last slice go on
@@ -195,14 +192,12 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       transform.store_amax(operands.amax + tile.group);
       // [/end]
     };
-    // [next]
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
     ring.skip(slices);                                    // those of the other consumer's tile
     // Let t be the tile read here, after the epilogue of t - 2. That is early enough: only the
     // scheduling warp waits for it, to send t + 2 and, where tiles are claimed, to claim t + 1. The
     // loading warps need neither before they have started all loads of t.
     more = tiles.next(tile);
-    // [/next]
   }
   gg::ptx::griddepcontrol_launch_dependents();
   BoxStore<C>::finish();

@@ -29,8 +29,8 @@ class BoxStore {
 
   // Takes a box of outputs: rows box * STEP and up of the tile. Only tile.rows rows are stored. Call it for
   // box 0 of a tile, then box 1 and so on.
-  // words[p] are the outputs of the tile's PAIR p. `tile`: its factors, of which only row0, rows
-  // and col0 are used, the tile's place in D.
+  // words[0] are the outputs of the first 8 of this warp's 16 columns, words[1] of the other 8.
+  // `tile`: its factors, of which only row0, rows and col0 are used, the tile's place in D.
   // [put]
   __device__ void put(int box, const uint32_t (&words)[C::PAIRS][4], const Factors<C::BM, C::BN>& tile) {
     // TMA has read what was where this box goes. Before the first box it has read all of the tile before,
@@ -75,8 +75,9 @@ class BoxStore {
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
   __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
 
-  // Writes 32 rows of this warp's 16 columns to shared memory, two chunks of 8. As wgmma left the sums, words[p][i] is an 8x8 matrix: rows
-  // i * 8 and up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of matrix l / 8.
+  // Writes 32 rows of this warp's 16 columns to shared memory: chunks 2w and 2w + 1 are warp w's, by
+  // the order of B's map (launch.cuh). As wgmma left the sums, words[p][i] is an 8x8 matrix: rows i * 8
+  // and up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of matrix l / 8.
   __device__ void write_box(int at, const uint32_t (&words)[C::PAIRS][4]) {
     static_assert(STEP == 32);  // one stmatrix
     const int lane = thread_ % 32, warp = thread_ / 32;

@@ -30,9 +30,9 @@ class Transform {
     // [/w]
   }
 
-  // words[h][j]: of this lane's column 8 h + lane / 4 of the warp's 16, rows 8 j + lane % 4 * 2 of a box and
-  // the next one. X before, D after. `rows`: those of the box that are the group's, or 0 where the columns
-  // are not: what the others give does not count for amax.
+  // words[h][j]: of this lane's column 8h + lane / 4 of the warp's 16, rows 8j + lane % 4 * 2 of a
+  // box and the next one. X before, D after. `rows`: how many of the box's rows are the group's, or
+  // 0 where the columns are not. Y of other rows and columns does not count for amax.
   // [apply]
   __device__ void apply(uint32_t (&words)[2][4], int rows) {
 #pragma unroll
@@ -54,7 +54,7 @@ class Transform {
   }
   // [/apply]
 
-  // After the tile's last box: all warps' largest |Y| is in amax.
+  // After the tile's last box: amax, the tile's group's, gets this warp's largest |Y|.
   __device__ void store_amax(float* amax) const {
     const uint32_t largest = __reduce_max_sync(~0u, gg::epilogue::bits_of(largest_));
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
