@@ -71,7 +71,7 @@ struct alignas(16) Tile {
 
 // A scale code of each row of a tile for each 16 columns, those of warp w in half h: of[row][h][w].
 template <int ROWS>
-struct RowCodes {
+struct alignas(4) RowCodes {
   unsigned char of[ROWS][2][4];
 };
 
