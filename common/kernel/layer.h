@@ -67,8 +67,8 @@ struct LayerLaunch {
 struct LayerProgram {
   std::vector<LayerLaunch> (*forward)(const LayerSizes& sizes, const LayerTensors& tensors, float scale);
   std::vector<LayerLaunch> (*backward)(const LayerSizes& sizes, const LayerTensors& tensors);
-  // Weights less `rate` times their gradients: of W1, of W2. Of weights of 0 and a negative rate, too: so
-  // the harness draws weights.
+  // Weights less `rate` times their gradients: of W1, of W2. The harness draws weights by it: from
+  // weights of 0, at a negative rate.
   std::vector<LayerLaunch> (*update)(const LayerSizes& sizes, const LayerTensors& tensors, float rate1,
                                      float rate2);
   size_t (*workspace_bytes)(const LayerSizes& sizes);

@@ -478,7 +478,7 @@ def fused(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     fig, axes = canvas(plt, "What an epilogue costs behind a product",
                        "time in % of the product's alone, cold: hollow as kernels of their own, full in the same launch, "
                        "with the quicker transform where it has two",
-                       bars=len(names), width=11, right=20, top=66, panels=len(found), left=190)
+                       bars=len(names), width=max(11, 1.8 * len(found) + 2.6), right=20, top=66, panels=len(found), left=190)
     shown = []
     for ax, (chapter, rows) in zip(axes if len(found) > 1 else [axes], found.items()):
         label_rows(ax, names, 190)

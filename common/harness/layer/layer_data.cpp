@@ -141,7 +141,7 @@ double Layer::loss() const {
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
-// What others want of a step.
+// The loss and all gradients.
 std::vector<std::pair<void*, size_t>> Layer::results() const {
   return {{t_.loss, size_t(sizes_.tokens) * sizeof(float)},
           {t_.dtokens, size_t(count_of_tokens()) * sizeof(bf16)},

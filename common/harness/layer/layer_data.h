@@ -47,7 +47,7 @@ class Layer {
   // The bytes of the loss and of all gradients.
   using Outputs = std::vector<std::vector<char>>;
   Outputs outputs() const;
-  // Makes all that a step writes NaN, but for the weights: also what launches hand on to each other.
+  // Makes all that a step writes NaN but the weights, also what launches hand on to each other.
   void poison() const;
   template <class T>
   std::vector<T> download(const T* from, int64_t count) const {

@@ -12,8 +12,8 @@
 namespace gg {
 namespace {
 
-// Few tokens, so that a reference on the host takes a second. Rows, columns and experts all differ in
-// number, and expert 1 has no rows.
+// Few tokens, so that a reference on the host takes a second. Rows, columns and experts all differ
+// in number, and expert 1 has no rows.
 constexpr LayerSizes kSmall = {.tokens = 56, .experts = 5, .top_k = 2, .hidden = 72, .inner = 96};
 // Trained on a GPU.
 constexpr LayerSizes kTrained = {.tokens = 4096, .experts = 8, .top_k = 2, .hidden = 512, .inner = 256};

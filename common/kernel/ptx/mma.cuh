@@ -2,8 +2,8 @@
 //
 // mma.sync: one warp multiplies two small matrices held in its registers on the tensor cores.
 // PTX ISA, "Matrix multiply-accumulate operation using mma instruction". 16-bit types and
-// tf32 need sm_80. And movmatrix, which transposes one in registers: "Warp-level matrix transpose
-// instruction: movmatrix".
+// tf32 need sm_80. And movmatrix, which transposes a matrix in registers, of "Warp-level matrix
+// transpose instruction: movmatrix".
 
 #pragma once
 

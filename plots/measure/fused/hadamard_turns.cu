@@ -8,7 +8,7 @@ namespace {
 
 Comparison comparison() {
   Comparison all = hadamard_comparison("07r", "07r_hadamard_turns", launch_07r);
-  all.others = {{"07n_glu_hadamard", launch_07n}};
+  all.others = {{"07n", launch_07n}};
   return all;
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 Comparison comparison() {
   Comparison all = quant_comparison("07q", "07q_quantized_turns", launch_07q);
-  all.others = {{"07o_quantized", launch_07o}};
+  all.others = {{"07o", launch_07o}};
   return all;
 }
 
