@@ -73,7 +73,9 @@ def fused_tables(data: Data, chapter: Chapter) -> list[tuple[str, list[Row]]]:
 def fused_table(found: dict[tuple[str, Shape], dict[str, Row]]) -> tuple[str, list[Row]]:
     """That of one device."""
     there = {peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS}
-    beside, choices = sorted(there - {*OTHER_CHOICES}), [peer for peer in OTHER_CHOICES if peer in there]
+    chapters = {peer for peer in there if re.fullmatch(r"\d\d[a-z]?", peer)}  # that do the same another way
+    beside = sorted(there - {*OTHER_CHOICES} - chapters)
+    choices = {peer: OTHER_CHOICES.get(peer, peer) for peer in (*OTHER_CHOICES, *sorted(chapters)) if peer in there}
     lines, shown = [], []
     for (name, (groups, m_total, m_max, n, k)), ways in found.items():
         fused, unfused, product = (ways[peer] for peer in ("", *OTHER_WAYS))
@@ -85,9 +87,9 @@ def fused_table(found: dict[tuple[str, Shape], dict[str, Row]]) -> tuple[str, li
                       percent(fused, unfused), percent(fused, product), *(percent(row, product) for row in others),
                       *([percent(fused, fastest)] if beside else [])])
     libraries = [f"{peer}, µs" for peer in beside]
-    text = table(["set and shape", "fused, µs", *(f"{OTHER_CHOICES[peer]}, µs" for peer in choices), "unfused, µs",
+    text = table(["set and shape", "fused, µs", *(f"{name}, µs" for name in choices.values()), "unfused, µs",
                   "product alone, µs", *libraries, "fused over unfused", "fused over product",
-                  *(f"{OTHER_CHOICES[peer]} over product" for peer in choices),
+                  *(f"{name} over product" for name in choices.values()),
                   *(["fused over the fastest library"] if beside else [])], 1, lines) + "\n"
     if beside:
         versions = {peer_and_version(row): row for row in shown if row.peer in beside}

@@ -81,6 +81,14 @@ class TablesTest(PlotsCase):
                          ["a_glu, µs", "b_glu, µs", "fused over unfused", "fused over product", "fused over the fastest library"])
         self.assertEqual(self.cells(path, fused(37, 32))[4:], ["120", "95.0", "-10.0 %", "+12.5 %", "-5.3 %"])
         self.assertEqual(self.cells(path, fused(69, 64))[4:], ["–", "75.0", "-10.0 %", "+12.5 %", "+20.0 %"])
+        # Another chapter that does the same is no library.
+        save(self.data / "fused.csv", ways([32, 5], **{"": 90, "unfused": 100, "product": 80, "07x": 96, "a_glu": 120}))
+        self.fill(publish)
+        self.assertEqual(self.cells(path, fused(37, 32))[1:],
+                         ["90.0", "96.0", "100", "80.0", "120", "-10.0 %", "+12.5 %", "+20.0 %", "-25.0 %"])
+        self.assertIn("\nLibraries: a_glu (a_glu 1.0).\n", (self.repo / path).read_text())
+        save(self.data / "fused.csv", [*ways([32, 5], **{"": 90, "unfused": 100, "product": 80, "a_glu": 120, "b_glu": 95}),
+                                       *ways([64, 5], **{"": 90, "unfused": 100, "product": 80, "b_glu": 75})])
         (self.repo / "chapters/02_tiled/checks").mkdir()
         (self.repo / "chapters/02_tiled/checks/counts.ini").write_text("[shown]\nproblems = moe1\n")
         # The first problem of `moe` has fewer rows.
