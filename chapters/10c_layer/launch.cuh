@@ -69,12 +69,12 @@ inline Launches forward(const Sizes& s, const Tensors& t, float scale) {
   const Costs of(s);
   return {
       {"gather x", of.tokens + of.x, 0, [=](cudaStream_t stream) { launch_gather(s, t, stream); }},
-      {"c = x W1", of.x + of.w1 + 2 * of.unit, 2 * of.flops,
+      {"c = x W1^T", of.x + of.w1 + 2 * of.unit, 2 * of.flops,
        [=](cudaStream_t stream) {
          product(rows, t.x, t.w1, Weights::transposed, t.c, 2 * inner, hidden, stream);
        }},
       {"unit = GLU(c) prob", 3 * of.unit, 0, [=](cudaStream_t stream) { launch_glu(s, t, stream); }},
-      {"y = unit W2", of.unit + of.w2 + of.x, of.flops,
+      {"y = unit W2^T", of.unit + of.w2 + of.x, of.flops,
        [=](cudaStream_t stream) {
          product(rows, t.unit, t.w2, Weights::transposed, t.y, hidden, inner, stream);
        }},
@@ -105,7 +105,7 @@ inline Launches backward(const Sizes& s, const Tensors& t) {
        [=](cudaStream_t stream) { glu_gradient(rows, of_glu, inner, hidden, stream); }, 2},
       {"dW1 = dc^T x", 2 * of.unit + of.x + 2 * of.w1, 2 * of.flops,
        [=](cudaStream_t stream) { weight_gradient(rows, t.dc, t.x, t.dw1, hidden, 2 * inner, stream); }},
-      {"dx = dc W1^T", 2 * of.unit + of.w1 + of.x, 2 * of.flops,
+      {"dx = dc W1", 2 * of.unit + of.w1 + of.x, 2 * of.flops,
        [=](cudaStream_t stream) {
          product(rows, t.dc, t.w1, Weights::as_they_are, t.dx, hidden, 2 * inner, stream);
        }},

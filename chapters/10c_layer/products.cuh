@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The products of a layer, by three chapters' kernels. Each chapter's launch.cuh is compiled in a
-// file of its own, product.cu and so on, where a macro gives its namespace another name. In one file
-// the compiler would take claim.cuh of three folders, all the same bytes, for one file.
+// file of its own, product.cu and so on, where a macro gives its namespace another name: no include
+// may move across the macro. In one file `#pragma once` would skip the second chapter's claim.cuh, as
+// its bytes are those of the first one's, and its functions would be missing.
 
 #pragma once
 
@@ -19,7 +20,8 @@ struct Rows {
   gg::Offsets as_offsets() const { return {offsets, false}; }
 };
 
-// Chapter 07l: D [rows,N] = A [rows,K] W. What lies in memory is W^T [experts,N,K], or W [experts,K,N].
+// Chapter 07l: D [rows,N] = A [rows,K] W^T for weights W [experts,N,K] (transposed), or A W for W
+// [experts,K,N] (as_they_are).
 enum class Weights { transposed, as_they_are };
 void product(const Rows& rows, const bf16* a, const bf16* w, Weights how, bf16* d, int n, int k,
              cudaStream_t stream);
@@ -28,9 +30,8 @@ void product(const Rows& rows, const bf16* a, const bf16* w, Weights how, bf16* 
 void weight_gradient(const Rows& rows, const bf16* a, const bf16* b, float* d, int n, int k,
                      cudaStream_t stream);
 
-// Chapter 10b: from dunit = dy [rows,K] W2 [experts,K,N], the loss by unit = GLU(c) prob, come the loss
-// by c, dc [rows,2N], by prob, dprob [rows], and by a bias of c, dbias [experts,2N]. 10b calls unit x,
-// and dunit y.
+// Chapter 10b: dunit = dy [rows,K] W2 [experts,K,N] is the loss by unit = GLU(c) prob. It makes dc
+// [rows,2N], dprob [rows], and dbias [experts,2N], the loss by a bias of c. 10b calls unit x, dunit y.
 struct GluGradient {
   const bf16 *dy, *w2, *c;
   const float *alpha, *prob;  // [experts], [rows]

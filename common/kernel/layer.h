@@ -39,9 +39,9 @@ struct LayerTensors {
   float *f32_w1, *f32_w2;
   // The forward pass writes these; the backward pass reads those with a *.
   bf16* x;      // [rows, hidden] *   a row's token
-  bf16* c;      // [rows, 2 inner] *  x W1: 32 gates, their 32 ups, the next gates ..
+  bf16* c;      // [rows, 2 inner] *  x W1^T: 32 gates, their 32 ups, the next gates ..
   bf16* unit;   // [rows, inner] *    GLU(c) prob
-  bf16* y;      // [rows, hidden]     unit W2
+  bf16* y;      // [rows, hidden]     unit W2^T
   bf16* dy;     // [rows, hidden] *   the loss by y
   float* loss;  // [tokens]           each token's part of the loss
   // The backward pass writes these: the loss by each.
@@ -56,7 +56,7 @@ struct LayerTensors {
 // [launch]
 struct LayerLaunch {
   const char* name;
-  double bytes;  // of all numbers that it reads or writes, each once
+  double bytes;  // of the matrices that it reads or writes, each once
   double flops;  // of its product; 0 where there is none
   std::function<void(cudaStream_t)> run;
   int kernels = 1;  // that `run` launches

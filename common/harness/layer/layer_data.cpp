@@ -46,6 +46,7 @@ Layer::Layer(Machine& machine, const LayerProgram& program, const LayerSizes& si
       "beside 32 ups",
       sizes.hidden, sizes.inner);
   const int64_t rows = sizes.rows(), x = rows * sizes.hidden, unit = rows * sizes.inner;
+  workspace_bytes_ = program.workspace_bytes(sizes);
   tokens_ = allocate<bf16>(count_of_tokens(), "the tokens");
   target_ = allocate<bf16>(count_of_tokens(), "the target");
   t_ = {.offsets = upload(routes_.offsets, "the offsets"),
@@ -72,7 +73,7 @@ Layer::Layer(Machine& machine, const LayerProgram& program, const LayerSizes& si
         .dw2 = allocate<float>(sizes.w2(), "dW2"),
         .dprob = allocate<float>(rows, "dprob"),
         .dbias = allocate<float>(int64_t(sizes.experts) * 2 * sizes.inner, "dbias"),
-        .workspace = allocate<char>(int64_t(program.workspace_bytes(sizes)), "the workspace")};
+        .workspace = allocate<char>(int64_t(workspace_bytes_), "the workspace")};
   fill(tokens_, Format::bf16, count_of_tokens(), kTokens);
 }
 
@@ -165,6 +166,7 @@ void Layer::poison() const {
   for (void* const memory : {t_.x, t_.y, t_.dy, t_.dx}) machine_.fill_bytes(memory, 0xFF, of_x);
   for (void* const memory : {t_.c, t_.dc}) machine_.fill_bytes(memory, 0xFF, 2 * of_unit);
   machine_.fill_bytes(t_.unit, 0xFF, of_unit);
+  machine_.fill_bytes(t_.workspace, 0xFF, workspace_bytes_);
 }
 
 }  // namespace gg

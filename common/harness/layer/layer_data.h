@@ -73,6 +73,7 @@ class Layer {
   std::vector<std::shared_ptr<void>> memory_;
   LayerTensors t_{};
   bf16 *tokens_, *target_;
+  size_t workspace_bytes_;
   float scale_ = 1;
 };
 
