@@ -181,10 +181,10 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 // A multiprocessor shall hold two blocks of the larger tile or four of the smaller one, so that some
 // multiply while others wait. The launch bounds make the compiler use few enough of its 65536
 // registers: with two blocks of 128 threads up to 255 for a thread, the most there is, with four
-// blocks 128. Another shape of tile needs its number of blocks here and in the second assertion,
-// its kernel and its check in `launch`, and an entry in main.cu's `tiles`.
+// blocks 128. Another shape of tile needs its number of blocks in the launch bounds and in both
+// assertions after them, its kernel and its check in `launch`, and an entry in main.cu's `tiles`.
 template <class T, int BM, int BN>
-__global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
+__global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)  // as in the second assertion
     grouped_gemm(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
                  const int* leading_dims, int groups) {
   static_assert(BM == BN && (BM == 128 || BM == 64), "the launch bounds count the blocks of these two");
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
 
   // [tile]
   // All threads compute the same walk, so all are in the same tile at each barrier of this loop.
-  // print_schedule repeats its start and its stride; schedule_test reads only what that prints.
+  // Start and stride are written again in print_schedule; schedule_test sees those, never these here.
   for (Walk walk{int64_t(blockIdx.x)}; walk.find(sizes, groups, BM, BN); walk.tile += gridDim.x) {
     const int group = walk.group, row0 = walk.tile_m * BM, col0 = walk.tile_n * BN;
     const int n = sizes[3 * group + 1], k = sizes[3 * group + 2];
@@ -284,7 +284,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)
 // [schedule]
 // The kernel's walk on the host, start and stride written again, `sizes` in host memory: prints each
 // block's tiles as group(tile_m,tile_n). `shape` is not 0x0: without --tile the harness passes 64x64
-// here, for a small example, and 128x128 to `launch`.
+// here, for a small example, and main.cu's first tile, 128x128, to `launch`.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
@@ -302,7 +302,7 @@ inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, in
 template <class T>
 void launch(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
             const int* leading_dims, int groups, gg::TileShape shape, int blocks, cudaStream_t stream) {
-  if (shape.m == 0) shape = {128, 128};
+  if (shape.m == 0) shape = {128, 128};  // the harness never passes 0x0
   GG_REQUIRE(shape.m == shape.n && (shape.m == 128 || shape.m == 64),
              "--tile %dx%d: tiles are 128x128 or 64x64", shape.m, shape.n);
   auto* kernel = shape.m == 128 ? grouped_gemm<T, 128, 128> : grouped_gemm<T, 64, 64>;
