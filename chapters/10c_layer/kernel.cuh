@@ -15,8 +15,8 @@ constexpr int THREADS = 256;
 constexpr int CHUNK = 8;                        // bf16 of 16 bytes, which a thread reads and writes at once
 static_assert((THREADS & (THREADS - 1)) == 0);  // `compare` adds by halves
 
-// Eight bf16 as floats. `descend` has them as two float4, and the harness refuses rows that are no whole
-// chunks.
+// Eight bf16 as floats. `descend` has them as two float4. The harness refuses rows that are no
+// whole number of chunks.
 struct Chunk {
   float of[CHUNK];
   __device__ static Chunk unpack(const uint4& words) {

@@ -20,8 +20,8 @@ struct Rows {
   gg::Offsets as_offsets() const { return {offsets, false}; }
 };
 
-// Chapter 07l: D [rows,N] = A [rows,K] W^T for weights W [experts,N,K] (transposed), or A W for W
-// [experts,K,N] (as_they_are).
+// Chapter 07l: D [rows,N] = A [rows,K] W^T for weights W [experts,N,K] (transposed), or D = A W for
+// weights W [experts,K,N] (as_they_are).
 enum class Weights { transposed, as_they_are };
 void product(const Rows& rows, const bf16* a, const bf16* w, Weights how, bf16* d, int n, int k,
              cudaStream_t stream);
