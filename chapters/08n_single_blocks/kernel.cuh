@@ -47,7 +47,7 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
   memory.taken_addr = memory.ready_addr + ACCUMULATORS * 8;
   if (thread == 0) {
     // [barriers]
-    // A commit of each leader arrives at `empty`, and at `ready` one of the block's own leader.
+    // `empty` takes a commit of each leader in the cluster, `ready` one of the block's own leader alone.
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::BLOCKS / C::CTA_GROUP);
