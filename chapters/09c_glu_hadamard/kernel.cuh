@@ -33,10 +33,10 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
-  // In the order of the addresses below: full, empty, ready, taken, x_ready, y_ready.
+  // In this sum, and so in the addresses below: full, empty, ready, taken, x_ready, y_ready.
   __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1 + 2 * HALVES];
-  // This block's rows of W: the first 16 bytes of each, then the others. It must have the same
-  // address in both blocks, since products of the pair apply rank 0's `w_desc` in both.
+  // This block's rows of W: the first 16 bytes of each, then the others. Products of the pair apply
+  // rank 0's `w_desc` in both blocks: in both, static shared memory has the same addresses.
   __shared__ __align__(16) uint4 w_tile[2][W_ROWS];
   __shared__ Mailbox mailbox;
   __shared__ gg::ptx::TmemAddr sums_slot;
@@ -68,11 +68,12 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
       gg::ptx::mbarrier_init(memory.y_ready_addr + half * 8, 1);
     }
     // A reader is a warp that walks through `tiles` below: those that store and load, in both blocks,
-    // and those that multiply and transform, in rank 0.
+    // and those that multiply and transform, in rank 0. With one fewer a number could be
+    // overwritten before all have read it; with one more the scheduler would wait for ever.
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);
     gg::ptx::fence_mbarrier_init();
   }
-  memory.w_desc = load_w(w_tile, operands.w);
+  memory.w_desc = load_w(w_tile, operands.w);  // whatever wrote W has ended before `plan` began
   if (warp == MULTIPLIER) {
     // All columns: so the first one has the same address in both blocks, as products of a pair want it.
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS, CTA_GROUP>(gg::ptx::shared_addr(&sums_slot));
@@ -104,7 +105,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     store_tiles<C>(maps, operands, memory, tiles, n);
   }
   // [drain]
-  __syncwarp();  // one lane multiplied, or loaded: barrier.cluster.arrive.aligned wants all lanes
+  __syncwarp();  // one lane loaded, multiplied or transformed: barrier.cluster.arrive.aligned wants all
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // nobody uses the pair's tensor memory, or the other block's barriers, any more
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS, CTA_GROUP>(memory.sums);

@@ -30,7 +30,8 @@ class Exchange {
         y_ready_addr_(memory.y_ready_addr + half * 8) {}
 
   // Who: a whole warp, each lane with X of its row. `x_place`: Columns::x_in_tmem, in its lanes.
-  // Before: this warp needs nothing any more of what lies there, nor in the columns of Y.
+  // Before: this warp needs nothing any more of what lies there, nor in the columns of Y. Its loads
+  //   of sums, and of the Y before, have been waited for; the fence here orders them before products.
   // After: when all eight warps of the half have called this, products write Y in all their lanes.
   // [send_x]
   __device__ void send_x(gg::ptx::TmemAddr x_place, const uint32_t (&x)[PART / 2]) {
@@ -66,8 +67,9 @@ class Exchange {
 // read 1 of both. A half that is ready before its turn waits. There is no deadlock, because the
 // half whose turn it is does not wait for the other one: between `ready` of a tile and its last Y
 // it waits for its own warps only. `ready` of the next tile needs `taken` of both halves, but there
-// a warp arrives before it sends X. With the butterfly this warp only walks through the tiles: the
-// mailbox counts it among its readers (kernel.cuh).
+// a warp arrives before it sends X. A read's number says only whether there is such a read: X of all
+// lie in one place, so storing warps may send them in any order. With the butterfly this warp walks
+// through the tiles as a reader of the mailbox (kernel.cuh), and that is all.
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool multiplies) {
   const bool elected = gg::ptx::elect();
