@@ -66,7 +66,7 @@ struct Maps {
   CUtensorMap a, b, sfa, sfb;
 };
 
-// The same addresses in both blocks. Only rank 0's `full` and `taken` are used, for the whole pair; a commit
+// The same offsets in both blocks. Only rank 0's `full` and `taken` are used, for the whole pair; a commit
 // arrives at `empty` and `ready` of each block.
 struct Memory {
   // Shared memory.

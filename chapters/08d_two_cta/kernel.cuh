@@ -57,8 +57,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_relinquish_alloc_permit<CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
-  gg::ptx::cluster_arrive();  // by whole warps: the compiler joins warp 0's lanes after the `if`
-  gg::ptx::cluster_wait();    // both blocks run, and their barriers and tensor memory are there
+  gg::ptx::cluster_arrive();  // .aligned wants whole warps: ptxas joins warp 0, PTX does not say so
+  gg::ptx::cluster_wait();    // the barriers and tensor memory of both blocks are there
   // [columns]
   memory.sums = sums_slot;
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, ACCUMULATORS * BN);

@@ -5,7 +5,7 @@
 
 int main(int argc, char** argv) {
   const gg::Chapter info = {
-      .k_multiple = 16,
+      .k_multiple = 16,  // for rows of E2M1 the harness makes it 32
       .n_multiple = 8,
       .m_multiple = chapter::PAD_ROWS,
       .pads_groups = true,
@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   };
   using gg::BlockScaled, gg::Problem, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;
   auto launch = []<class T, int V, class S, class D>(BlockScaled<T, V, S, D>, const Problem& p, auto stream) {
+    // Scales are bytes here, so S and V are given; T and D are the types of A and D.
     chapter::launch<S, V>(p.a<T>(), p.b<T>(), p.scaled().sfa, p.scaled().sfb, p.d<D>(), p.offsets().ends(),
                           p.rows(), p.groups(), p.n(), p.k(), p.tile(), stream);
   };
