@@ -59,8 +59,11 @@ struct Maps {
   CUtensorMap b, d, d_col;
 };
 
-// A consumer stores two outputs, both [rows,N] in memory.
+// A consumer stores two outputs, both [rows,N] in memory. Their numbers are their order in shared
+// memory, by which BoxStore::box_addr finds them. That there are two, each with OUTPUT_BYTES of its
+// own, is also in SHARED_BYTES, in Memory::d_rows and where multiply.cuh makes a BoxStore.
 enum Output { D, D_COL };
+static_assert(D == 0 && D_COL == 1);
 
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile

@@ -25,6 +25,7 @@ constexpr int SHARING_ROWS = 48;
 // has to be this swizzle.
 template <class C>
 CUtensorMap output_map(void* data, int64_t rows, int n) {
+  static_assert(C::D_BYTES == 128);  // a row of a box is one of the swizzle's
   return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
                               .data = data,
                               .dims = {n, rows},

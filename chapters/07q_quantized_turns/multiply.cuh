@@ -99,8 +99,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   Tile tile;
   bool more = tiles.first(tile);
   while (more) {
-    // Loads what the epilogue needs: the other consumer multiplies meanwhile, as a rule. A wrong guess
-    // relies on the bar_sync in it (above).
+    // Loads what the epilogue needs first: the other consumer multiplies meanwhile, as a rule. The
+    // epilogue and a wrong guess (above) rely on the bar_sync in it.
     Quantiser<C> quantiser(operands, offsets, tile, n, memory.row_codes[consumer], thread, 1 + consumer);
     // [/start]
     float registers[C::HALVES][C::BM / 2];

@@ -47,7 +47,9 @@ static_assert(2 * WARP_COLUMNS == SCALE_BLOCK && STEP == SCALE_BLOCK);
 template <class C>
 class Quantiser {
  public:
-  // Loads what the tile needs, so call it early. `thread`: this one's number in the consumer. `barrier`:
+  // Loads alpha, norm_const, biases and the probs of box 0 (`apply` loads the others), so call it
+  // early. Ends with a bar_sync on which `apply` and, in multiply.cuh, a wrong guess rely: it stays
+  // before the tile's first look at `full`. `thread`: this one's number in the consumer. `barrier`:
   // the consumer's named barrier, BoxStore's too. All of the consumer's threads meet there.
   __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int n,
                        RowCodes<C::BM>& row_codes, int thread, int barrier)
@@ -77,8 +79,8 @@ class Quantiser {
     first_scale_block_ = (tile.row0 - begin) / SCALE_BLOCK;
     column_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column(0) + lane() / 2, 0);
     // [ready]
-    // After the bar_sync TMA reads no output of this consumer's tile before any more, and no thread reads
-    // its row codes: `apply` may write there.
+    // After the bar_sync `apply` may write outputs and row codes: TMA has read all outputs that
+    // this consumer has sent, and no thread still reads row codes of its last tile.
     BoxStore<C>::wait_until_read();
     gg::ptx::bar_sync(barrier, 128);
     // [/ready]
@@ -167,7 +169,7 @@ class Quantiser {
       for (int i = 0; i < 16; ++i) v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i));
     }
     // From N on a bias, or NaN of A times 0, would count. Set after the values: where zeros were
-    // the first branch of the `if` above, ptxas 13.0 spilled over 4 KB in kernels of 256 rows.
+    // the first branch of the `if` above, ptxas 13.0 spilled over 4 KB in 07o's tiles of 256 rows.
     if (warp_column(half) >= n_) {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = 0;
@@ -186,13 +188,13 @@ class Quantiser {
       kept[i] = gg::ptx::max_nan(fabsf(even_value), fabsf(odd_value));
     }
 #pragma unroll
-    for (int half = 4; half > 0; half /= 2) {
-      const bool keeps_upper = lane() & half * 4;  // the upper half of its rows, and gives the lower
+    for (int rows_kept = 4; rows_kept > 0; rows_kept /= 2) {
+      const bool keeps_upper = lane() & rows_kept * 4;  // the upper half of its rows, and gives the lower
 #pragma unroll
-      for (int i = 0; i < half; ++i) {
-        const float own = keeps_upper ? kept[i + half] : kept[i];
-        const float given = keeps_upper ? kept[i] : kept[i + half];
-        kept[i] = gg::ptx::max_nan(own, __shfl_xor_sync(~0u, given, half * 4));
+      for (int i = 0; i < rows_kept; ++i) {
+        const float own = keeps_upper ? kept[i + rows_kept] : kept[i];
+        const float given = keeps_upper ? kept[i] : kept[i + rows_kept];
+        kept[i] = gg::ptx::max_nan(own, __shfl_xor_sync(~0u, given, rows_kept * 4));
       }
     }
     const uint32_t largest_bits = gg::epilogue::magnitude(kept[0]);
@@ -234,8 +236,9 @@ class Quantiser {
     store.take(D_COL, box, half, elements_of(scaled).reg);
     if (has_codes() && lane() % 2 == 0) {
       const int scale_block = first_scale_block_ + box;
-      // A byte: tiles begin at multiples of STEP, and a word has four scale blocks. The column 64 further is
-      // two words on.
+      // A byte: tiles begin at multiples of STEP, and a word has four scale blocks. column_codes_
+      // is of half 0, and the lane's column of half 1 is HALF columns further: 8 bytes on.
+      static_assert(gg::ScaleLayout{ATOM, 8}.offset(HALF, 0) == 8 && C::BN == ATOM);
       column_codes_[scale_block / 4 * gg::ScaleLayout::kAtomBytes + scale_block % 4 + half * 8] =
           uint8_t(code);
     }
@@ -321,7 +324,7 @@ class Quantiser {
   float alpha_, norm_, even_bias_[C::HALVES] = {}, odd_bias_[C::HALVES] = {};
   float2 probs_[2][4];     // of this lane's rows, of two boxes
   int first_scale_block_;  // the tile's first 32 rows: their number in a column of SFD_col's layout
-  uint8_t* column_codes_;  // where the code of scale block 0 of this lane's column of half 0 is
+  uint8_t* column_codes_;  // of half 0: where scale block 0 of this lane's column has its code
 };
 
 }  // namespace chapter

@@ -55,8 +55,11 @@ class BoxStore {
   }
 
  private:
-  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes, chosen in launch.cuh's output_map,
-  // moves chunk c of row r to c xor r % 8. No assertion compares the two.
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes, chosen in launch.cuh's
+  // output_map, moves chunk c of row r to c xor r % 8, with r counted from a multiple of 1024
+  // bytes, as each box begins at one. No assertion compares the two: with another swizzle there,
+  // --check finds elements in wrong columns.
+  static_assert(C::D_BYTES == 128 && STEP * C::D_BYTES % 1024 == 0);
   __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
   __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
     return addr_ + output * C::OUTPUT_BYTES + box * STEP * C::D_BYTES;
