@@ -73,7 +73,8 @@ def fused_tables(data: Data, chapter: Chapter) -> list[tuple[str, list[Row]]]:
 def fused_table(found: dict[tuple[str, Shape], dict[str, Row]]) -> tuple[str, list[Row]]:
     """That of one device."""
     there = {peer for ways in found.values() for peer in ways} - {"", *OTHER_WAYS}
-    chapters = {peer for peer in there if re.fullmatch(r"\d\d[a-z]?", peer)}  # with the same operator
+    # Other chapters, which do the same in another way.
+    chapters = {peer for peer in there if re.fullmatch(r"\d\d[a-z]?", peer)}
     beside = sorted(there - {*OTHER_CHOICES} - chapters)
     choices = {peer: OTHER_CHOICES.get(peer, peer) for peer in (*OTHER_CHOICES, *sorted(chapters)) if peer in there}
     lines, shown = [], []
