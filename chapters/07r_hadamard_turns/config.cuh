@@ -14,7 +14,7 @@ namespace chapter {
 
 constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
-constexpr int PAIR = 64;        // columns of B that a wgmma has: 32 gates, then their 32 ups
+constexpr int PAIR = 64;        // neighbouring columns of B: 32 gates, then their 32 ups
 constexpr int STEP = 32;        // rows of a tile go in multiples of it, and a box of D has so many
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }

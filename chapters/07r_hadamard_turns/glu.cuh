@@ -68,20 +68,19 @@ struct Factors {
 };
 // [/factors]
 
-// A thread's own of them: those of the gate and the up of each of its two columns of D, which are 8
-// apart. `factors` is a struct Factors as above, of any size.
-template <int PAIRS>
+// A thread's own of them: those of the gate and the up of each of its two columns of D, one in each
+// half, 8 apart. `factors` is a struct Factors as above, of any size.
 struct ColumnFactors {
-  float alpha, gate_bias[PAIRS], up_bias[PAIRS];
+  float alpha, gate_bias[2], up_bias[2];
 
   template <class Factors>
   __device__ ColumnFactors(const Factors& factors, int thread) : alpha(factors.alpha) {
 #pragma unroll
-    for (int pair = 0; pair < PAIRS; ++pair) {
+    for (int half = 0; half < 2; ++half) {
       const int warp = thread / 32;  // by the order of B's map (launch.cuh)
-      const int gate = warp / 2 * PAIR + warp % 2 * 16 + pair * 8 + thread % 32 / 4;
-      gate_bias[pair] = factors.bias[gate];
-      up_bias[pair] = factors.bias[gate + PAIR / 2];
+      const int gate = warp / 2 * PAIR + warp % 2 * 16 + half * 8 + thread % 32 / 4;
+      gate_bias[half] = factors.bias[gate];
+      up_bias[half] = factors.bias[gate + PAIR / 2];
     }
   }
 };

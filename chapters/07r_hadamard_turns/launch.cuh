@@ -20,10 +20,16 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   const auto [m_total, groups, n, k, rows_each] = sizes;
   Maps<C> maps;
   // [map]
-  // B's rows as a consumer's warps want them. Warp w makes columns 16 w to 16 w + 15 of the tile's part of
-  // D, 8 of them of each wgmma: 8 gates, and then their 8 ups. These rely on this order and change with it:
-  // activate_rows (an up is two sums further), ColumnFactors, Transform and store.cuh's write_box.
-  static_assert(8 * 2 * 2 * 2 == PAIR);
+  // B's rows as a consumer's warps want them. Warp w makes columns 16w to 16w + 15 of a tile's 64
+  // of D: the first 8, half 0, of the first wgmma's sums, half 1 of the second one's. For each half
+  // it has 16 stage rows: 8 gates, then their 8 ups. These rely on this order and change with it:
+  // - load.cuh: a load for each half, from 0 and from 8 on of the 16; half 1 to B_BYTES / 2 of a stage;
+  // - multiply.cuh: the wgmma that reads there makes `right`; is_inside counts 16 columns for a warp;
+  // - glu.cuh: activate_rows (an up is two sums further), ColumnFactors (which column a thread has);
+  // - transform.cuh: words[0] and words[1] are 16 neighbours; store.cuh: write_box's chunks.
+  // No assertion compares these: values would be wrong.
+  static_assert(16 * 2 * 2 == PAIR);                    // the dimensions between k and PAIR
+  static_assert(8 * 2 * 2 * (C::BN / PAIR) == 4 * 16);  // the box: 16 stage rows of each of 4 warps
   // The last dimension goes through all groups. A group's last tile may have columns of the next one,
   // or behind the last group zeros. Their outputs are not stored.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;

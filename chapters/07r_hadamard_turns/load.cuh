@@ -31,7 +31,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
     const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + n_rank * box_rows * ROW_BYTES;
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
     const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // of its first PAIR, in B's map
-    static_assert(C::PAIRS == 2 && C::B_BYTES == 2 * PAIR * ROW_BYTES);
+    // Half 1 begins where multiply.cuh's second wgmma reads: after 64 stage rows.
+    static_assert(C::B_BYTES / 2 == 64 * ROW_BYTES);
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
@@ -42,9 +43,9 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
       } else {
         gg::ptx::tma_load_2d(a_addr, &a_map, k0, row0, full_addr);
       }
-      // The gates and ups of the first 8 of each warp's 16 columns of D, and of the other 8.
+      // Half 0: gates and ups of the first 8 of each warp's 16 columns of D. Half 1: of the other 8.
       gg::ptx::tma_load_5d(b_addr, &maps.b, k0, 0, 0, 0, b_index, full_addr);
-      gg::ptx::tma_load_5d(b_addr + PAIR * ROW_BYTES, &maps.b, k0, 8, 0, 0, b_index, full_addr);
+      gg::ptx::tma_load_5d(b_addr + C::B_BYTES / 2, &maps.b, k0, 8, 0, 0, b_index, full_addr);
     }
     __syncwarp();  // the lanes go on together, as elect would have them anyway
   };

@@ -120,10 +120,10 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       const Self self;
       memory.factors[self.consumer].read(operands, tile, n, self.thread, 1 + self.consumer);
     }
-    float registers[C::PAIRS][C::BM / 2];
+    float registers[2][C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-      // The sums of the two wgmmas, 64 columns of B each: `left` is of the first 8 of each warp's 16
-      // columns of D, `right` of the other 8. All widths use the same registers.
+      // The sums of the two wgmmas, 64 stage rows of B each: `left` is half 0, the first 8 of each
+      // warp's 16 columns of D, `right` is half 1. All widths use the same registers.
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       turns.wait(consumer);
@@ -144,7 +144,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         for (int kk = 0; kk < BK; kk += 16) {
           const auto rows = gg::ptx::wgmma_advance(a, kk * 2);
           gg::ptx::wgmma<bf16>(left, gg::ptx::wgmma_advance(b, kk * 2), rows, true);
-          gg::ptx::wgmma<bf16>(right, gg::ptx::wgmma_advance(b, PAIR * ROW_BYTES + kk * 2), rows, true);
+          gg::ptx::wgmma<bf16>(right, gg::ptx::wgmma_advance(b, C::B_BYTES / 2 + kk * 2), rows, true);
         }
         gg::ptx::wgmma_commit_group();
         if (k_tile > 0) {
@@ -161,9 +161,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       const auto& factors = memory.factors[self.consumer];
       BoxStore<C> store(d_map, d, n / 2, memory.d_rows + self.consumer * C::BOXES * C::BOX_BYTES, self.thread,
                         1 + self.consumer);
-      const ColumnFactors<C::PAIRS> own(factors, self.thread);
+      const ColumnFactors own(factors, self.thread);
       Transform transform(operands.w, self.thread % 32);
-      const bool is_inside = factors.col0 / 2 + self.thread / 32 * W_SIZE < n / 2;  // this warp's columns
+      const bool is_inside = factors.col0 / 2 + self.thread / 32 * W_SIZE < n / 2;  // all 16 columns
 #pragma unroll
       for (int box = 0; box < WIDTH / STEP; ++box) {
         float prob[8];  // of this thread's rows
@@ -171,12 +171,12 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         for (int i = 0; i < 8; ++i) {
           prob[i] = factors.prob[box * STEP + i / 2 * 8 + self.thread % 4 * 2 + i % 2];
         }
-        uint32_t words[C::PAIRS][4];
+        uint32_t words[2][4];  // of half 0 and half 1
 #pragma unroll
-        for (int pair = 0; pair < C::PAIRS; ++pair) {
+        for (int half = 0; half < 2; ++half) {
           const auto activate = [&](auto activation) {
-            activate_rows(activation, (pair == 0 ? left : right) + box * 16, own.alpha, own.gate_bias[pair],
-                          own.up_bias[pair], prob, words[pair]);
+            activate_rows(activation, (half == 0 ? left : right) + box * 16, own.alpha, own.gate_bias[half],
+                          own.up_bias[half], prob, words[half]);
           };
           // ptxas interleaves the computing of outputs that no branch separates. So `geglu` is
           // tested once for 8 outputs: these have enough registers, the outputs of all rows would not.
@@ -189,6 +189,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         transform.apply(words, is_inside ? factors.rows - box * STEP : 0);
         store.put(box, words, factors);
       }
+      // `tile`, not `factors`: after the last box's `put` no factor may be read (Factors::read).
       transform.store_amax(operands.amax + tile.group);
       // [/end]
     };

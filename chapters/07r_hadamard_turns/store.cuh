@@ -29,10 +29,10 @@ class BoxStore {
 
   // Takes a box of outputs: rows box * STEP and up of the tile. Only tile.rows rows are stored. Call it for
   // box 0 of a tile, then box 1 and so on.
-  // words[0] are the outputs of the first 8 of this warp's 16 columns, words[1] of the other 8.
+  // words[0] are the outputs of half 0, the first 8 of this warp's 16 columns, words[1] of half 1.
   // `tile`: its factors, of which only row0, rows and col0 are used, the tile's place in D.
   // [put]
-  __device__ void put(int box, const uint32_t (&words)[C::PAIRS][4], const Factors<C::BM, C::BN>& tile) {
+  __device__ void put(int box, const uint32_t (&words)[2][4], const Factors<C::BM, C::BN>& tile) {
     // TMA has read what was where this box goes. Before the first box it has read all of the tile before,
     // which is long ago.
     if (box == 0) {
@@ -76,14 +76,14 @@ class BoxStore {
   __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
 
   // Writes 32 rows of this warp's 16 columns to shared memory: chunks 2w and 2w + 1 are warp w's, by
-  // the order of B's map (launch.cuh). As wgmma left the sums, words[p][i] is an 8x8 matrix: rows i * 8
+  // the order of B's map (launch.cuh). As wgmma left the sums, words[h][i] is an 8x8 matrix: rows i * 8
   // and up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of matrix l / 8.
-  __device__ void write_box(int at, const uint32_t (&words)[C::PAIRS][4]) {
-    static_assert(STEP == 32);  // one stmatrix
+  __device__ void write_box(int at, const uint32_t (&words)[2][4]) {
+    static_assert(STEP == 32 && CHUNKS == 4 * 2);  // one stmatrix; two chunks for each warp
     const int lane = thread_ % 32, warp = thread_ / 32;
 #pragma unroll
-    for (int pair = 0; pair < C::PAIRS; ++pair) {
-      gg::ptx::stmatrix_x4_trans(addr_ + at + swizzled(lane, warp * 2 + pair), words[pair]);
+    for (int half = 0; half < 2; ++half) {
+      gg::ptx::stmatrix_x4_trans(addr_ + at + swizzled(lane, warp * 2 + half), words[half]);
     }
   }
   // [/write]

@@ -14,9 +14,10 @@
 namespace chapter {
 
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE;  // rows and columns of W
-static_assert(W_SIZE == 16);                         // two times 8 columns of a warp: B's map
+static_assert(W_SIZE == 16);                         // a warp's two halves of 8 columns: B's map
 
-// Who: a whole warp makes each call.
+// Who: a whole warp makes each call. An object lives for one tile's epilogue, so that W takes no
+// register during the main loop.
 class Transform {
  public:
   // w: [16,16]. `lane`: this one's number in the warp.
