@@ -189,7 +189,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         transform.apply(words, is_inside ? factors.rows - box * STEP : 0);
         store.put(box, words, factors);
       }
-      // `tile`, not `factors`: after the last box's `put` no factor may be read (Factors::read).
       transform.store_amax(operands.amax + tile.group);
       // [/end]
     };
