@@ -21,9 +21,11 @@ constexpr uint16_t PAIR_MASK = (1 << CTA_GROUP) - 1;  // its ranks, for what goe
 constexpr int BLOCK_ROWS = 128;                       // rows of a block: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == 2 * BLOCK_ROWS);    // store.cuh: warps w and w + 4 have the same rows
 constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a tile
-constexpr int BOX = 128;                              // columns of B that one load brings, for a slice
-constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
-constexpr int PRODUCT_BYTES = 32;                     // of a row, for one product
+// Lines of a box of A or B: rows of A; columns of B as [N,K], k of B as [K,N]. maps.cuh asserts what
+// else it must be.
+constexpr int BOX = 128;
+constexpr int ROW_BYTES = 128;     // of a slice: the most that TMA swizzles
+constexpr int PRODUCT_BYTES = 32;  // of a row, for one product
 // An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
@@ -76,7 +78,8 @@ struct Maps {
   CUtensorMap a, sfa, d;
   WeightMaps weights;  // of all groups, or patterns
   bool discrete;       // each group has maps of its own
-  bool kn;             // B is [K,N]; FP8 only
+  // B, and `weights.b`, is [K,N]: load.cuh and multiply.cuh rely on it. make_maps accepts it of FP8 only.
+  bool kn;
 };
 
 // The same addresses in both blocks. Only rank 0's `full` and `taken` are used, for the whole pair; a commit
@@ -85,14 +88,15 @@ struct Memory {
   // Shared memory.
   unsigned char* output;   // [STORE_WARPS][OUTPUT_BYTES]
   uint32_t a_tile_addr;    // [STAGES][BLOCK_ROWS][BK], swizzled
-  uint32_t b_tile_addr;    // [STAGES][BN / CTA_GROUP][BK], swizzled
+  uint32_t b_tile_addr;    // [STAGES][BN / CTA_GROUP][BK], swizzled; `kn`: [BK][BN / CTA_GROUP]
   uint32_t sfa_tile_addr;  // [STAGES][ATOMS][512]
   uint32_t sfb_tile_addr;  // [STAGES][BN / 128][ATOMS][512]
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
   // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
-  // One arrival of each storing warp of both blocks.
+  // One arrival of each storing warp of both blocks, also of one that has no columns of this tile, and only
+  // after its wait for `ready`: else two of its arrivals could be in the same phase.
   uint32_t taken_addr;
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further

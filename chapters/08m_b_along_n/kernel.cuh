@@ -5,7 +5,7 @@
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K] or [K,N]:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
-// New here: the tensor core reads B along N where its rows are columns of memory.
+// New here: TMA copies a B that is [K,N] as it lies, and the tensor core reads it as MN-major.
 
 #pragma once
 
@@ -53,7 +53,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     for (int stage = 0; stage < ACCUMULATORS; ++stage) {
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
     }
-    gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);
+    gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);  // with or without columns
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 1);  // who store and load, and who multiplies
     gg::ptx::fence_mbarrier_init();
   }

@@ -21,8 +21,8 @@ template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
   const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
   const int rank = block_rank();
-  static_assert(BN / ATOM_ROWS == CTA_GROUP);  // a row of SFB's atoms for each rank to load
-  const bool kn = C::IN_BYTE == 1 && maps.kn;  // FP4 lies along K
+  static_assert(BN / ATOM_ROWS == CTA_GROUP);  // each rank loads a row of SFB's atoms, and one box of B
+  const bool kn = C::IN_BYTE == 1 && maps.kn;  // the layout of weights.b. FP4 is [N,K].
   const int k_tiles = (k + C::BK - 1) / C::BK;
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
   Ring<C::STAGES> ring;

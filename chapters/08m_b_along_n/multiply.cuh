@@ -17,7 +17,7 @@ namespace chapter {
 template <class C>
 __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool b_kn) {
   // [mn_major]
-  const bool kn = C::IN_BYTE == 1 && b_kn;  // FP4 lies along K
+  const bool kn = C::IN_BYTE == 1 && b_kn;  // the layout that load.cuh loads. FP4 is [N,K].
   const uint32_t idesc = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, BM, BN>() |
                          (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
   // To the next product along K: 32 lines, or 32 bytes of each.
@@ -45,6 +45,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       // [descriptor]
       const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
+      // BOX * ROW_BYTES: from one box of columns to the next. A block has one box, so nothing reads it.
       const auto b = kn ? gg::ptx::tcgen05_desc_mn_major_128b(b_addr, BOX * ROW_BYTES)
                         : gg::ptx::tcgen05_desc_k_major_128b(b_addr);
       // [/descriptor]
