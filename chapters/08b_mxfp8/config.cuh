@@ -23,7 +23,8 @@ constexpr int PRODUCT_K = 32, PRODUCT_BYTES = 32;  // depth of a product, and it
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
 static_assert(BK == ATOM_BLOCKS * PRODUCT_K);  // a slice has the scales of one atom for each 128 rows
-constexpr int PAD_ROWS = 256;                  // groups have multiples of so many rows
+// Groups have multiples of so many rows. Tiles here need multiples of BM; pairs of blocks would need 256.
+constexpr int PAD_ROWS = 256;
 static_assert(PAD_ROWS % BM == 0 && BM % ATOM_ROWS == 0);  // tiles have all their rows, and begin atoms
 constexpr int SHARED_BYTES = 226 * 1024;                   // of 227 KB: barriers and the like have the last
 
@@ -41,7 +42,7 @@ struct Config {
   static_assert(ACCUMULATORS * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
-  // As many as the boxes of launch.cuh bring.
+  // As many as the four boxes of launch.cuh bring: else `full` completes too early or never.
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
   static constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;  // slices in shared memory
   static_assert(STAGES >= 2);                                // one is loaded while another one is multiplied
