@@ -50,7 +50,6 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 // The unit's output of eight gates and their ups, a thread.
-// [glu]
 __global__ void __launch_bounds__(THREADS)
     glu(const uint4* c, const float* prob, uint4* unit, int64_t all, int chunks) {
   overlap_with_neighbours();
@@ -65,7 +64,6 @@ __global__ void __launch_bounds__(THREADS)
   for (int j = 0; j < CHUNK; ++j) out.of[j] = gg::epilogue::swiglu(gates.of[j], ups.of[j], prob[row]);
   unit[i] = out.packed();
 }
-// [/glu]
 
 // The sum of a token's rows, in the order of the router's choices.
 __device__ inline Chunk sum_of_rows(const uint4* rows, const int32_t* row_of, int top_k, int chunks, int i) {

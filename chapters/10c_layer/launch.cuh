@@ -62,7 +62,6 @@ struct Costs {
         flops(2.0 * s.rows() * s.hidden * s.inner) {}
 };
 
-// [forward]
 inline Launches forward(const Sizes& s, const Tensors& t, float scale) {
   const Rows rows = {t.offsets, s.experts, s.rows()};
   const int hidden = s.hidden, inner = s.inner;
@@ -82,7 +81,6 @@ inline Launches forward(const Sizes& s, const Tensors& t, float scale) {
        [=](cudaStream_t stream) { launch_compare(s, t, scale, stream); }},
   };
 }
-// [/forward]
 
 // [backward]
 inline Launches backward(const Sizes& s, const Tensors& t) {

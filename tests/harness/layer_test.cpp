@@ -232,12 +232,13 @@ TEST(LayerOptions, RefusesWithTheNumber) {
     }
     return std::string();
   };
-  EXPECT_EQ(refused({"--steps", "0"}), "--steps 0: a whole number from 1 to 100000 is accepted");
-  EXPECT_EQ(refused({"--steps", "3x"}), "--steps 3x: a whole number from 1 to 100000 is accepted");
+  EXPECT_EQ(refused({"--steps", "0"}), "--steps 0: must lie between 1 and 100000: give one of these");
+  EXPECT_EQ(refused({"--steps", "3x"}), "--steps 3x: not a whole number: give one");
   EXPECT_EQ(refused({"--seed"}), "--seed: a value must follow it");
+  EXPECT_EQ(refused({"--csv", ""}), "--csv: a value must follow it");
   EXPECT_EQ(refused({"--layer", "gpt"}), "--layer gpt: mixtral, qwen3 and deepseek are accepted");
-  EXPECT_EQ(refused({"--device", "cpu"}), "--device cpu: auto, gpu and emu are accepted");
-  EXPECT_EQ(refused({"--order", "1:odd"}), "--order 1:odd: S, S:fair and S:skew are accepted");
+  EXPECT_EQ(refused({"--device", "cpu"}), "--device cpu: auto, gpu or emu are accepted");
+  EXPECT_EQ(refused({"--order", "1:odd"}), "--order 1:odd: S, S:fair or S:skew are accepted");
   EXPECT_EQ(refused({"--check", "--bench"}), "--check and --bench: only one of them, or none for both");
   EXPECT_EQ(refused({"--sets", "smoke"}), "--sets: no such option; --help lists them");
   EXPECT_EQ(refused({"--steps", "7", "--order", "2:skew", "--layer", "qwen3"}), "");

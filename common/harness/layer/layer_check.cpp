@@ -11,6 +11,9 @@
 #include "common/harness/layer/reference.h"
 
 namespace gg {
+
+const std::vector<std::string> kDifferenceColumns = {"gradient", "h", "off"};
+
 namespace {
 
 constexpr const char* kNames[ALL] = {"dtokens", "dW1", "dW2", "dprob", "dbias"};
@@ -158,7 +161,7 @@ void LayerChecks::differences(const std::string& file) {
                       {"off", number_text(difference(exact, gradients, of, h))}});
     }
   }
-  if (!file.empty()) append_csv(file, {"gradient", "h", "off"}, rows);
+  if (!file.empty()) append_csv(file, kDifferenceColumns, rows);
 }
 
 void LayerChecks::training(int steps, float rate) {

@@ -5,10 +5,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/harness/layer/layer_data.h"
 
 namespace gg {
+
+extern const std::vector<std::string> kDifferenceColumns;  // of --differences
 
 class LayerChecks {
  public:

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kHelp =
     "  (no option)          check a small layer; then time the layers, or count on the emulator\n"
     "  --check              only that half\n"
-    "  --bench              only that half; on the emulator it counts\n"
+    "  --bench              only that half, after the small layer's gradients; on the emulator it counts\n"
     "  --device D           auto (default), gpu or emu\n"
     "  --layer NAME[,NAME]  what --bench times: mixtral, qwen3, deepseek (default all)\n"
     "  --steps N            of the training that --check watches: 3 on the emulator, 50 on a GPU\n"
@@ -31,30 +31,15 @@ std::string text_of(const LayerSizes& s) {
                 s.hidden, s.inner);
 }
 
-std::string LayerOptions::order() const {
-  return std::to_string(order_seed) + (order_skew ? ":skew" : ":fair");
-}
-
 std::string layer_help(const char* id, const char* title) { return format("%s: %s\n\n%s", id, title, kHelp); }
 
 LayerOptions parse_layer_options(int argc, char** argv) {
   LayerOptions options;
-  const auto number = [](const char* option, const std::string& text, int64_t least, int64_t most) {
-    size_t used = 0;
-    int64_t value = least - 1;
-    try {
-      value = std::stoll(text, &used);
-    } catch (const std::exception&) {
-    }
-    GG_REQUIRE(used == text.size() && value >= least && value <= most,
-               "%s %s: a whole number from %lld to %lld is accepted", option, text.c_str(),
-               static_cast<long long>(least), static_cast<long long>(most));
-    return value;
-  };
+  options.take_order_of_emulator();
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     const auto value = [&] {
-      GG_REQUIRE(i + 1 < argc, "%s: a value must follow it", option.c_str());
+      GG_REQUIRE(i + 1 < argc && *argv[i + 1], "%s: a value must follow it", option.c_str());
       return std::string(argv[++i]);
     };
     if (option == "--check") {
@@ -66,11 +51,7 @@ LayerOptions parse_layer_options(int argc, char** argv) {
     } else if (option == "--describe") {
       options.describe = true;
     } else if (option == "--device") {
-      using enum Options::Device;
-      const std::string device = value();
-      GG_REQUIRE(device == "auto" || device == "gpu" || device == "emu",
-                 "--device %s: auto, gpu and emu are accepted", device.c_str());
-      options.device = device == "gpu" ? gpu : device == "emu" ? emulator : automatic;
+      options.take_device(value());
     } else if (option == "--layer") {
       for (const std::string& name : split(value(), ',')) {
         const NamedLayer* found = nullptr;
@@ -80,16 +61,11 @@ LayerOptions parse_layer_options(int argc, char** argv) {
         options.layers.push_back(*found);
       }
     } else if (option == "--steps") {
-      options.steps = int(number("--steps", value(), 1, 100000));
+      options.steps = int(whole_number("steps", value(), 1, 100000));
     } else if (option == "--seed") {
-      options.seed = uint64_t(number("--seed", value(), 0, INT64_MAX));
+      options.seed = uint64_t(whole_number("seed", value(), 0, INT64_MAX));
     } else if (option == "--order") {
-      const std::string text = value();
-      const std::vector<std::string> parts = split(text, ':');
-      options.order_seed = uint64_t(number("--order", parts[0], 0, INT64_MAX));
-      options.order_skew = parts.size() == 2 && parts[1] == "skew";
-      GG_REQUIRE(parts.size() == 1 || options.order_skew || (parts.size() == 2 && parts[1] == "fair"),
-                 "--order %s: S, S:fair and S:skew are accepted", text.c_str());
+      options.take_order(value());
     } else if (option == "--csv") {
       options.csv = value();
     } else if (option == "--counts-csv") {

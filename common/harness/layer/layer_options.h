@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/harness/run/options.h"
+#include "common/harness/run/machine_options.h"
 #include "common/kernel/layer.h"
 
 namespace gg {
@@ -26,16 +26,13 @@ constexpr NamedLayer kLayers[] = {
 // "48 tokens, 2 of 5 experts each, hidden 72, inner 96"
 std::string text_of(const LayerSizes& sizes);
 
-struct LayerOptions {
-  Options::Device device = Options::Device::automatic;
+struct LayerOptions : MachineOptions {
   bool check = true, bench = true;  // --check and --bench leave only their half
   std::vector<NamedLayer> layers;
   int steps = 0;  // 0: as the machine can
-  uint64_t seed = 1, order_seed = 0;
-  bool order_skew = false, help = false, describe = false;
+  uint64_t seed = 1;
+  bool help = false, describe = false;
   std::string csv, differences;
-
-  std::string order() const;  // "0:fair"
 };
 
 std::string layer_help(const char* id, const char* title);

@@ -12,11 +12,12 @@
 #include "common/harness/machine/emulator.h"
 
 namespace gg {
-namespace {
 
 const std::vector<std::string> kLayerColumns = {"layer",  "launch", "launches", "us_median", "us_p10",
                                                 "us_p90", "tflops", "bytes",    "clock_mhz", "device",
                                                 "commit", "date",   "version"};
+
+namespace {
 
 // A launch of a step, or several in a row.
 struct Entry {

@@ -5,12 +5,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/harness/layer/layer_data.h"
 #include "common/harness/layer/layer_options.h"
 #include "common/harness/run/device.h"
 
 namespace gg {
+
+extern const std::vector<std::string> kLayerColumns;  // of --csv
 
 // Times a layer on a GPU and prints it. Of the options it takes the seed and --csv.
 void time_layer(const LayerProgram& program, const NamedLayer& named, const LayerOptions& options,

@@ -4,10 +4,12 @@
 
 #include <cstdio>
 
+#include "common/harness/base/csv.h"
 #include "common/harness/harness.cuh"
 #include "common/harness/layer/layer_check.h"
 #include "common/harness/layer/layer_times.h"
 #include "common/harness/machine/emulator.h"
+#include "common/harness/run/exit_code.h"
 
 namespace gg {
 namespace {
@@ -40,8 +42,11 @@ bool check(const LayerProgram& program, Layer& small, const LayerOptions& option
 }
 
 Exit run(const Chapter& chapter, const LayerProgram& program, const LayerOptions& options, char** argv) {
+  if (!options.csv.empty()) require_csv(options.csv, kLayerColumns);
+  if (!options.differences.empty()) require_csv(options.differences, kDifferenceColumns);
   const Device device = choose_device(options.device, chapter, argv);
   const auto machine = device.emulated ? emulator_machine() : gpu_machine();
+  say_if_emulator_stands_in(chapter, device);
   std::printf("%s on %s, %s\n", chapter.id, device.name.c_str(),
               (device.emulated ? "order " + options.order() : "CUDA " + device.cuda).c_str());
   if (device.emulated) emulator()->set_order(options.order_seed, options.order_skew);
@@ -76,20 +81,17 @@ void describe(const Chapter& chapter) {
 }  // namespace
 
 int run_layer_chapter(int argc, char** argv, const Chapter& chapter, const LayerProgram& program) {
-  try {
+  return exit_code_of(chapter.id, [&] {
     const LayerOptions options = parse_layer_options(argc, argv);
     if (options.help) {
       std::fputs(layer_help(chapter.id, chapter.title).c_str(), stdout);
     } else if (options.describe) {
       describe(chapter);
     } else {
-      return int(run(chapter, program, options, argv));
+      return run(chapter, program, options, argv);
     }
-    return int(Exit::ok);
-  } catch (const Error& error) {
-    std::fprintf(stderr, "%s: %s\n", chapter.id, error.what());
-    return int(error.code);
-  }
+    return Exit::ok;
+  });
 }
 
 }  // namespace gg

@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdio>
+
 #include "common/harness/machine/emulator.h"
 #include "common/harness/run/restart.h"
 
@@ -84,6 +86,11 @@ Device find_device(Options::Device wanted, const Chapter& chapter, char** argume
     restart_on_emulator(arguments, "no usable GPU (" + why + ")");
   }
   return device;
+}
+
+void say_if_emulator_stands_in(const Chapter& chapter, const Device& device) {
+  if (!device.why_no_gpu.empty())
+    std::fprintf(stderr, "%s: %s, so the emulator runs it\n", chapter.id, device.why_no_gpu.c_str());
 }
 
 Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments) {

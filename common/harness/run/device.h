@@ -28,6 +28,8 @@ struct Device {
 Device find_device(Options::Device wanted, const Chapter& chapter, char** arguments = nullptr);
 // The same. Throws gg::Error (no device) where it is unusable.
 Device choose_device(Options::Device wanted, const Chapter& chapter, char** arguments = nullptr);
+// Prints on stderr why the emulator stands in for a GPU unasked, where it does.
+void say_if_emulator_stands_in(const Chapter& chapter, const Device& device);
 // Why the chapter cannot run on a GPU here, in one sentence; empty if it can. Makes no context on
 // the device: programs that start at the same time wait for each other's.
 std::string why_not_on_gpu(const Chapter& chapter);

@@ -6,33 +6,19 @@
 #include "common/harness/run/options.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "common/harness/base/text.h"
 #include "common/harness/bench/peer_names.h"
-#include "common/harness/machine/emulator.h"
 #include "common/harness/run/choices.h"
 
 namespace gg {
 namespace {
 
-int64_t number(const std::string& option, const std::string& text, int64_t least, int64_t most) {
-  char* rest = nullptr;
-  errno = 0;
-  const long long value = std::strtoll(text.c_str(), &rest, 10);
-  GG_REQUIRE(!text.empty() && !*rest && !errno, "--%s %s: not a whole number: give one", option.c_str(),
-             text.c_str());
-  GG_REQUIRE(value >= least && value <= most, "--%s %s: must lie between %lld and %lld: give one of these",
-             option.c_str(), text.c_str(), static_cast<long long>(least), static_cast<long long>(most));
-  return value;
-}
-
 std::vector<int> numbers(const std::string& option, const std::string& text, int least) {
   std::vector<int> values;
   for (const std::string& part : split(text, ','))
-    values.push_back(int(number(option, part, least, INT32_MAX)));
+    values.push_back(int(whole_number(option, part, least, INT32_MAX)));
   return values;
 }
 
@@ -70,20 +56,8 @@ void list(Draft& draft, const std::string& value) {
   draft.options.*MEMBER = split(value, ',');
 }
 
-void device(Draft& draft, const std::string& value) {
-  using Device = Options::Device;
-  GG_REQUIRE(value == "auto" || value == "gpu" || value == "emu",
-             "--device %s: auto, gpu or emu are accepted", value.c_str());
-  draft.options.device = value == "gpu" ? Device::gpu : value == "emu" ? Device::emulator : Device::automatic;
-}
-
-void order(Draft& draft, const std::string& value) {
-  const std::vector<std::string> parts = split(value, ':');
-  draft.options.order_seed = uint64_t(number("order", parts[0], 0, INT64_MAX));
-  GG_REQUIRE(parts.size() == 1 || (parts.size() == 2 && (parts[1] == "fair" || parts[1] == "skew")),
-             "--order %s: S, S:fair or S:skew are accepted", value.c_str());
-  draft.options.order_skew = parts.size() == 2 && parts[1] == "skew";
-}
+void device(Draft& draft, const std::string& value) { draft.options.take_device(value); }
+void order(Draft& draft, const std::string& value) { draft.options.take_order(value); }
 
 void offsets(Draft& draft, const std::string& value) {
   GG_REQUIRE(value == "i32" || value == "i64", "--offsets %s: i32 or i64 are accepted", value.c_str());
@@ -110,10 +84,10 @@ void m(Draft& draft, const std::string& value) { draft.options.m = numbers("m", 
 void n(Draft& draft, const std::string& value) { draft.options.n = numbers("n", value, 1); }
 void k(Draft& draft, const std::string& value) { draft.options.k = numbers("k", value, 1); }
 void groups(Draft& draft, const std::string& value) {
-  draft.options.groups = int(number("groups", value, 1, most_groups(draft.chapter)));
+  draft.options.groups = int(whole_number("groups", value, 1, most_groups(draft.chapter)));
 }
 void seed(Draft& draft, const std::string& value) {
-  draft.options.seed = uint64_t(number("seed", value, 0, INT64_MAX / 8));
+  draft.options.seed = uint64_t(whole_number("seed", value, 0, INT64_MAX / 8));
 }
 void in_dtype(Draft& draft, const std::string& value) { draft.in_dtype = value; }
 void scaled_format(Draft& draft, const std::string& value) {
@@ -122,7 +96,7 @@ void scaled_format(Draft& draft, const std::string& value) {
 }
 void d_dtype(Draft& draft, const std::string& value) { draft.d_dtype = value; }
 void blocks(Draft& draft, const std::string& value) {
-  draft.options.request.blocks = int(number("blocks", value, 1, 65535));
+  draft.options.request.blocks = int(whole_number("blocks", value, 1, 65535));
 }
 void tile(Draft& draft, const std::string& value) {
   choice("tile", value, draft.chapter, tile_names(draft.chapter));
@@ -433,10 +407,6 @@ void settle_sizes(Options& options, const Chapter& chapter) {
 
 }  // namespace
 
-std::string Options::order() const {
-  return format("%llu:%s", static_cast<unsigned long long>(order_seed), order_skew ? "skew" : "fair");
-}
-
 std::vector<Option> options_of(const Chapter& chapter) {
   std::vector<Option> options;
   for (const Rule& rule : kRules) {
@@ -452,11 +422,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   options.arguments = argv;
   if (!chapter.b_layouts.empty()) options.request.b_layout = chapter.b_layouts[0];
   for (const Idea& idea : chapter.ideas) options.request.ideas_off.by_name[idea.name] = false;
-  if (const GgEmuInterface* const emu = emulator()) {
-    int skew = 0;
-    emu->order(&options.order_seed, &skew);
-    options.order_skew = skew;
-  }
+  options.take_order_of_emulator();
   for (int i = 1; i < argc; ++i) {
     const OwnNumber* const own = find_number(argv[i], chapter);
     const Rule* const rule = own ? nullptr : &find_rule(argv[i], chapter);

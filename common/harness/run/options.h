@@ -8,17 +8,14 @@
 #include <vector>
 
 #include "common/harness/problem/limits.h"
+#include "common/harness/run/machine_options.h"
 
 namespace gg {
 
-struct Options : ProblemOptions {
-  enum class Device { automatic, gpu, emulator };
-  Device device = Device::automatic;
+struct Options : ProblemOptions, MachineOptions {
   bool check = true, bench = true;  // --check and --bench leave only their half
   std::vector<std::string> sets;    // empty: the defaults of each half
   int groups = 0;                   // --groups G --m M
-  uint64_t order_seed = 0;          // the emulator's order: of warps and of asynchronous effects
-  bool order_skew = false;
   std::vector<std::string> peers;
   std::string csv, counts_csv, in_dir, out_dir;
   bool describe = false, help = false, print_schedule = false, tune = false;
@@ -27,8 +24,6 @@ struct Options : ProblemOptions {
   bool other_d = false;          // D is not of the type that A and B give by default
   std::vector<std::string> off;  // ideas, in the order in which the chapter lists them
   char** arguments = nullptr;    // argv, to start again on the emulator
-
-  std::string order() const;  // "0:fair"
 };
 
 // Throws gg::Error (bad input): an unknown option, a value that is no value, a combination

@@ -2,11 +2,9 @@
 //
 // gg::run without its templates: what happens between the command line and the exit code.
 
-#include <csignal>
 #include <cstdio>
 #include <utility>
 
-#include "common/harness/base/paths.h"
 #include "common/harness/base/text.h"
 #include "common/harness/harness.cuh"
 #include "common/harness/machine/emulator.h"
@@ -14,6 +12,7 @@
 #include "common/harness/run/choices.h"
 #include "common/harness/run/counted_sets.h"
 #include "common/harness/run/estimate.h"
+#include "common/harness/run/exit_code.h"
 #include "common/harness/run/help.h"
 #include "common/harness/run/plan.h"
 #include "common/harness/run/report.h"
@@ -24,8 +23,7 @@ namespace {
 
 // Prints on stderr how this run differs from what was asked for.
 void print_notes(const Chapter& chapter, const Device& device, const Plan& plan) {
-  if (!device.why_no_gpu.empty())
-    std::fprintf(stderr, "%s: %s, so the emulator runs it\n", chapter.id, device.why_no_gpu.c_str());
+  say_if_emulator_stands_in(chapter, device);
   for (const std::string& sentence : plan.left_out)
     std::fprintf(stderr, "%s: %s\n", chapter.id, sentence.c_str());
 }
@@ -107,25 +105,10 @@ int run_chapter(int argc, char** argv, const Chapter& described, const List<Form
   chapter.sets.push_back("huge_b");  // every chapter takes it
   if (!chapter.equal_groups) chapter.sets.push_back("forms");
   if (has(chapter.options, "shared-b")) chapter.sets.push_back("far");  // B's stride is an argument
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes makes writing fail, as a full disk does
   const std::vector<Formats> formats = with_outputs(chapter, {inputs.begin(), inputs.end()});
-  try {
-    const std::string copied = copied_tree_problem(configured_tree());
-    GG_REQUIRE(copied.empty(), "%s", copied.c_str());
-    const Exit code = run_options(parse_options(argc, argv, chapter, formats), chapter, formats, launch);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-      throw Error(Exit::cannot_write, "the results could not be written to stdout");
-    }
-    return int(code);
-  } catch (const Error& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s\n", chapter.id, error.what());
-    return int(error.code);
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: this problem needs more host memory than the %zu bytes that are free\n",
-                 chapter.id, host_machine()->free_bytes());
-    return int(Exit::no_memory);
-  }
+  return exit_code_of(chapter.id, [&] {
+    return run_options(parse_options(argc, argv, chapter, formats), chapter, formats, launch);
+  });
 }
 
 }  // namespace gg
