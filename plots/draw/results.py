@@ -170,9 +170,10 @@ class Data:
         # Figures and most tables are made of these.
         self.rows = [row for row in rows if not row.choices.sustained]
         self.everywhere = [row for row in newest_on_each(first) if not row.choices.sustained]
-        # Tables and the figure of libraries are made of these.
+        # Tables and the figure of libraries are made of these: of the card that was last timed beside them.
         self.compared_everywhere = newest_on_each(row for row in beside_libraries(first) if not row.choices.sustained)
-        self.compared = [row for row in self.compared_everywhere if row.device == self.device]
+        last = max(self.compared_everywhere, key=lambda row: row.date, default=None)
+        self.compared = [row for row in self.compared_everywhere if row.device == last.device]
         self.extra = newest(row for rows in others for row in rows if not row.choices.sustained)
         self.chapters, self.is_preview = chapters, False
         self.format = {chapter.id: chapter.format for chapter in chapters}

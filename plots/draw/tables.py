@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The tables of the READMEs, made of measurements and counts; publish.py puts each between its marks."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -47,11 +48,11 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
                 for row in read_csv(path, columns)]
 
     yield repo / "README.md", "milestones", milestones_table(data)
+    yield repo / "README.md", "tally", tally_table(data, history)
     page = repo / "chapters" / "LADDER.md"
     yield page, "table", with_provenance(history, *ladder_table(data), name_files=False)
     yield page, "tree", tree(data.chapters)
     yield page, "problems", problems_table(data)
-    yield page, "tally", tally_table(data, history)
     references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
     predicted = costs.read_costs(repo / DATA / "costs.csv")
     cudnn = repo / DATA / "cudnn.csv"
@@ -64,9 +65,7 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "fused", "\n\n".join(signed(*each) for each in unfused.fused_tables(data, chapter))
         for name in COMPARED_SETS:
-            run = any(row.chapter == chapter.id and row.set == name for row in data.compared)
-            rows = data.compared if run or not data.others else [row for row in data.compared_everywhere if row.device == data.others[0]]
-            yield chapter.readme, name, signed(*comparison_table(rows, chapter, name, references))
+            yield chapter.readme, name, signed(*comparison_table(data.compared, chapter, name, references))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
         about = counts_ini.count_plan(chapter.folder)
@@ -128,37 +127,29 @@ def own_problem(data: Data, chapter: Chapter) -> str:
 def tally_table(data: Data, history: History) -> str:
     """On how many problems the last chapter that was timed beside libraries was faster than the fastest of them, level or slower:
     first those where it was timed without dependent launch too, as it is without, then as it is with; last the others."""
-    beside = [row for row in data.compared_everywhere if row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
+    beside = [row for row in data.compared if row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
     last = max((row.chapter for row in beside if row.peer), default="")
-    lines, shown = [], []
-    for device in sorted({row.device for row in beside}, key=lambda device: (device != data.device, device)):
-        # By whether the problems were timed both ways, and whether this is the early one.
-        tally = {key: (Counter(), set()) for key in ((True, False), (True, True), (False, True))}
-        rows = [row for row in beside if (row.chapter, row.device) == (last, device)]
-        for (name, _), found in problems_of(rows).items():
-            library = fastest(found, True)
-            ours, no_pdl = found.get(("", Choices(), True)), found.get(("", Choices(off="pdl"), True))
-            if not ours or not library:
-                continue
-            shown.append(ours)
-            both = no_pdl is not None and run_of(no_pdl) == run_of(ours)
-            for early, row in ((False, no_pdl), (True, ours)) if both else ((True, ours),):
-                counted, names = tally[both, early]
-                counted[outcome(library, row)] += 1
-                names.add(name)
-        for (_, early), (counted, names) in tally.items():
-            if counted:
-                lines.append([card(device), ", ".join(f"`{name}`" for name in sorted(names)), "with" if early else "without",
-                              str(counted.total()), *(str(counted[each]) for each in ("won", "level", "lost"))])
+    # By whether the problems were timed both ways, and whether this is the early one.
+    tally = {key: (Counter(), set()) for key in ((True, False), (True, True), (False, True))}
+    shown = []
+    for (name, _), found in problems_of([row for row in beside if row.chapter == last]).items():
+        library = fastest(found, True)
+        ours, no_pdl = found.get(("", Choices(), True)), found.get(("", Choices(off="pdl"), True))
+        if not ours or not library:
+            continue
+        shown.append(ours)
+        both = no_pdl is not None and run_of(no_pdl) == run_of(ours)
+        for early, row in ((False, no_pdl), (True, ours)) if both else ((True, ours),):
+            counted, names = tally[both, early]
+            counted[outcome(library, row)] += 1
+            names.add(name)
+    lines = [[", ".join(f"`{name}`" for name in sorted(names)), "with" if early else "without", str(counted.total()),
+              *(str(counted[each]) for each in ("won", "level", "lost"))]
+             for (_, early), (counted, names) in tally.items() if counted]
     if not lines:
         return "Nothing is measured yet."
-    shown.sort(key=lambda row: row.date)
-    changed = [short_commit(row.commit) for row in shown if history.changed(last, row.commit)]
-    text = table(["GPU", "sets", "early start", "problems", f"{last.split('_')[0]} faster", "level", "slower"], 3, lines) + "\n\n" + \
-        f"Timed {shown[0].date[:10]} to {shown[-1].date[:10]}."
-    which = "all of these times" if len(changed) == len(shown) else "the times of then and before"
-    return text + (f"\nThe kernel of {last} has changed since commit {changed[-1]}: {which} are those of earlier versions."
-                   if changed else "")
+    text = table(["sets", "early start", "problems", f"{last.split('_')[0]} faster", "level", "slower"], 2, lines) + "\n"
+    return with_provenance(history, text, shown, name_files=False)
 
 
 def ladder_table(data: Data) -> tuple[str, list[Row]]:
@@ -281,14 +272,15 @@ def results_page(data: Data, chapter: Chapter, predicted: TileCounts, history: H
         text += ["", "## Measured", "", with_provenance(history, measured, rows)]
     for other in elsewhere:
         measured, rows = chapter_table(other, chapter, everything=True)
-        found = [(f"## Measured on {other.device}", measured, rows)]
-        for name in COMPARED_SETS:
-            measured, rows = comparison_table(other.compared, chapter, name)
-            if any(row.peer for row in rows):
-                found.append((f"## Measured on {other.device}, beside libraries on `{name}`", measured, rows))
-        for title, measured, rows in found:
-            if rows and rows[-1].device != data.measured_on.get(chapter.id):
-                text += ["", title, "", with_provenance(history, measured, rows)]
+        if rows and rows[-1].device != data.measured_on.get(chapter.id):
+            text += ["", f"## Measured on {other.device}", "", with_provenance(history, measured, rows)]
+    # The README has those of one card.
+    cards = sorted({row.device for row in data.compared_everywhere} - {row.device for row in data.compared})
+    for device, name in itertools.product(cards, COMPARED_SETS):
+        on_it = [row for row in data.compared_everywhere if row.device == device]
+        measured, rows = comparison_table(on_it, chapter, name)
+        if any(row.peer for row in rows):
+            text += ["", f"## Measured on {device}, beside libraries on `{name}`", "", with_provenance(history, measured, rows)]
     found = costs_tables(data, chapter, predicted)
     return "\n".join(text + (["", "## Predicted", "", *found] if found else [])) + "\n"
 
