@@ -22,7 +22,7 @@ constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row
 constexpr int STAGES = 3;  // slices in shared memory: 96 KB at most, which every GPU from 8.0 on has
 constexpr int VEC = 8;     // elements of a chunk: 16 bytes, the most that one cp.async copies
 constexpr int WARPS_N = 2;
-// 256 threads of a multiprocessor may have 255 registers each, the most that a thread can have.
+// A multiprocessor has 65536 registers: 256 threads may have 255 each, the most that a thread can have.
 constexpr int RESIDENT_THREADS = 256;
 // Bytes of shared memory for tiles of bm x bn. All operands have 16 bits.
 constexpr int shared_bytes_for(int bm, int bn) { return STAGES * (bm + bn) * BK * 2; }
@@ -30,9 +30,10 @@ static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on it
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [types]
-// Threads of a block for tiles of bm rows; both the kernel and launch rely on it. Operands of
-// different types are converted in registers: for a tile of 128x128 the 255 registers of each of
-// 128 threads would not do, so 256 threads share its sums. Such operands have no smaller tiles.
+// Threads of a block for tiles of bm rows; the kernel and `launch` must agree on them, so both call
+// this. Operands of different types are converted in registers: for a tile of 128x128 the 255
+// registers of each of 128 threads would not do, so 256 threads share its sums. An assertion in the
+// kernel refuses smaller tiles of such operands, so what `bm < 128` gives them is never used.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -56,10 +57,11 @@ struct Stage {
 };
 
 // [copy]
-// Starts copying a slice's ROWS x COLS elements of A or B to its stage. `first` is the corner of
-// slice 0's in the matrix, whose rows are `stride` apart, and this slice's is `off` behind it. Chunks
-// behind `rows_left` or `cols_left` become zeros, and nothing is read for them. Distances are 64
-// bits wide: with large K or N they exceed 2^31 elements. THREADS are all threads of the block.
+// Starts copying a slice's ROWS x COLS elements of A or B, a matrix whose rows are `stride` apart, to
+// its stage. `first` is the address of slice 0's corner, always inside the matrix; `first + off` is
+// that of this slice's corner, from which `rows_left` and `cols_left` count. Chunks after these become
+// zeros, and nothing is read for them. THREADS are all threads of the block. Distances are 64 bits
+// wide, as with large K or N they exceed 2^31 elements.
 template <int THREADS, int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -90,7 +92,8 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds.
+// are added; 16 columns further right it is another one, which an xor finds: before `swizzle` the
+// lane's chunk number has zeros in the bits that kk and j add, in B because WN divides `warp_col`.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -112,8 +115,9 @@ __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragment
 
 // [multiply]
 // Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one has an operand of the product before it: of 128
-// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
+// of products goes backwards, so that its first one has an operand of the product before it: in tiles
+// of 128x128, of a slice's 128 products 124 then keep one (.reuse in machine code) in place of 112.
+// The gain was not measured.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
                                          const Fragments<A, B, WM, WN>& fragments) {
@@ -157,9 +161,10 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// Registers are to suffice for RESIDENT_THREADS of a multiprocessor, in two blocks or one. This is
-// the least: launch asks how many blocks fit; of 64x64, with half the shared memory, more may.
-// Another shape of tile needs a kernel and a check in `launch`, and an entry in main.cu's `tiles`.
+// The launch bounds make the compiler use so few registers that RESIDENT_THREADS fit on a
+// multiprocessor: two blocks of 128 threads, or one of 256. More may fit, as of 64x64, which take half
+// the shared memory; `launch` asks CUDA how many do. Another shape of tile needs three changes in
+// `launch`, which are named there, and an entry in main.cu's `tiles`.
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
@@ -200,8 +205,9 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
 
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
-    // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of
-    // one slice are one copy group, and compute waits for copy groups.
+    // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
+    // slice are one copy group, and compute waits for copy groups. No load_b follows the last load_a
+    // of a tile, so its copies are in no copy group when the tile ends.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<THREADS, BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
@@ -243,8 +249,8 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
     __syncthreads();                             // so have everyone's
     load_fragments(sets[0], stage(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
-    // Copies of slices past the last one may be under way: zeros, some of them in no copy group.
-    // None may land in a stage after the next tile's slice.
+    // Copies of slices past the last one may be under way: zeros, some of them in no copy group. All
+    // must have landed before the next tile's copies start, which begin with stage 0 again.
     gg::ptx::cp_async_wait_all();  // none of this thread's copies is under way
     __syncthreads();               // nor anyone's, and nobody reads: all stages are free for the next tile
     store<WM, WN>(acc, d_tile, n, warp_row, warp_col, rows_left, cols_left);
@@ -264,8 +270,10 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
-  // Tiles are square, so tile.m names kernel and threads. All types have 128x128, bf16 with int32_t
-  // 64x64 too: two for all would be 16 kernels. one_tile_for_others in main.cu tells the harness.
+  // Tiles are square, so tile.m names the kernel. For another shape change the check above, the choice
+  // of a kernel and the refusal after it, or it gets shared memory for its own tiles and the kernel of
+  // others. All types have 128x128. Only bf16 with int32_t has 64x64 too, so that 9 kernels are
+  // compiled and not 12; one_tile_for_others in main.cu tells the harness.
   if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
   } else {
