@@ -58,8 +58,9 @@ __global__ void __launch_bounds__(THREADS, 8)
   constexpr int A_TILE_BYTES = BM * BK * 2, B_TILE_BYTES = BK * BN * 2;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const int group = int(blockIdx.z), k_tiles = k / BK;
-  const int row0 = gg::ptx::keep(group * m + int(blockIdx.y) * BM);  // the tile's first row in A and D,
-  const int b_row0 = gg::ptx::keep(group * k);                       // the group's in B
+  // No overflow: A has fewer than 2^31 rows (the harness), and B (most_b_rows in main.cu).
+  const int row0 = gg::ptx::keep(group * m + int(blockIdx.y) * BM);  // the tile's first row, in A and in D
+  const int b_row0 = gg::ptx::keep(group * k);                       // the group's first row in B
   const int col0 = gg::ptx::keep(int(blockIdx.x) * BN);
 
   __shared__ __align__(1024) unsigned char a_tile[A_TILE_BYTES];  // [BM][BK], 8 KB at most, swizzled
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(THREADS, 8)
   const uint32_t full_addr = gg::ptx::keep(gg::ptx::shared_addr(&full));
 
   // [load]
-  // By one thread. The maps know nothing of groups: only the coordinates do.
+  // One thread orders a slice. The maps know nothing of groups: only the coordinates do.
   auto load = [&](int k_tile) {
     const int k0 = k_tile * BK;
     gg::ptx::mbarrier_arrive_expect_tx(full_addr, A_TILE_BYTES + B_TILE_BYTES);
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(THREADS, 8)
     gg::ptx::fence_mbarrier_init();
     load(0);
   }
-  __syncthreads();  // the barrier is there for all threads
+  __syncthreads();  // the mbarrier is there for all threads
   // [/load]
 
   // [descriptors]
@@ -120,9 +121,8 @@ __global__ void __launch_bounds__(THREADS, 8)
   // [/compute]
 
   // [store]
-  // A thread has two neighbours of every 8 columns, in a row and in the row 8 below. In f32 two are 8
-  // bytes. In 16 bits four are: lanes trade in pairs, the even one gets four of the upper row, the
-  // odd one of the lower.
+  // A lane has two neighbours of every 8 columns, in its upper row and in the row 8 below. In 16 bits
+  // two lanes trade: the even one then stores four neighbours of the upper row, the odd one of the lower.
   D* d_first = d + int64_t(row0 + warp * 16 + lane / 4) * n + col0;
 #pragma unroll
   for (int j = 0; j < BN / 8; ++j) {
