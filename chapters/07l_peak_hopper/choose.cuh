@@ -60,7 +60,7 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);
   const double by_tiles = ends + all_tiles;
   // (5) Memory: a second bound. Its bytes are the same for all configurations. The BN term is a fit
-  // for which no mechanism is known; it counts whole slices.
+  // for which no mechanism is known: slices of all of K, rounded down, in splits too.
   const double bytes = 2.0 * sizes.groups * sizes.n * sizes.k + 2.0 * sizes.m_total * (sizes.k + sizes.n);
   const double by_memory = bytes / 2200 + C::BN * (sizes.k / BK) + by_tiles / 100;
   return std::max(by_tiles, by_memory);

@@ -66,10 +66,10 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
-  // Here where groups have few rows (early) or workers one tile each, otherwise in multiply.cuh, after
-  // the last products of the consumer that is first to end them: the first thread that comes there
-  // counts for its block. Once each block has come there or has ended, the next kernel's blocks may
-  // start. They too wait below until this kernel has ended.
+  // Here where groups have few rows (early), or by rows_each no worker has a second tile. Otherwise in
+  // multiply.cuh, after the last products of the consumer that is first to end them: a block's first
+  // thread there counts for the block. The next kernel's blocks may start once each block has executed
+  // it or has ended. Those blocks, too, wait below until this kernel has ended.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]

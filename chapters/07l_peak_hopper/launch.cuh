@@ -44,13 +44,13 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
 }
 
 // A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `tile` 0x0: as
-// estimated, and the largest where T or D is not bf16 or B is [G,K,N]. `dependent`: the launch may begin
-// before the one before has ended.
+// estimated. Where T or D is not bf16, or B is [G,K,N], `tile` is not read: there is one
+// configuration. `dependent`: the launch may begin before the one before has ended.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
             bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {
   const int multiprocessors = gg::multiprocessors();
-  // For all types and layouts of B each of the nine sizes would be 72 kernels, which compile for minutes.
+  // Nine configurations for four pairs of T and D and two layouts of B are 72 kernels: minutes to compile.
   constexpr bool HAS_ALL_SIZES = std::is_same_v<T, bf16> && std::is_same_v<D, bf16>;
   if (!HAS_ALL_SIZES || !nk) {
     using C = Config<2, 256, 4>;

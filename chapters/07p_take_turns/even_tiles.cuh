@@ -21,13 +21,13 @@ __device__ int tiles_in_column(int rows) {
   return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 
-// Returns a tile of a group. tile_in_group counts these from 0 on, in bands of 8 tiles of each
-// column, and within a band column after column: tiles under way at the same time then need
-// fewer different rows of A and of B than column after column, so that the L2 may have room for
-// them. tiles_n: columns of tiles, each C::COLUMNS wide. The group's steps of 32 rows are spread
-// over the tiles of a column: their numbers of steps differ by one at most. begin, rows: the
-// group's first row, and how many it has: at least one, so tiles_m is not 0. tiles_m: must be
-// tiles_in_column(rows); with another number a tile could have no rows, or over BM.
+// Returns a tile of a group. tile_in_group counts these from 0 on: band after band, each with up to
+// 8 tiles of every column, and within a band column after column. So tiles under way at the same
+// time need fewer different rows of A and of B than if whole columns were counted one after the
+// other, and the L2 may have room for them. tiles_n: columns of tiles, each C::COLUMNS wide. The
+// group's steps of 32 rows are spread over the tiles of a column: their numbers of steps differ by
+// one at most. begin, rows: the group's first row, and how many it has: at least one, so tiles_m is
+// not 0. tiles_m: must be tiles_in_column(rows), else a tile could have no rows, or over BM.
 // [even]
 template <class C>
 __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tiles_n, int tile_in_group) {
