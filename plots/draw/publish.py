@@ -5,8 +5,7 @@
 
 A table stands between the marks <!-- table --> and <!-- /table -->, one of counts between <!-- counts --> and
 <!-- /counts -->, what ncu_counts.py found in the emulator's COUNTS.md between <!-- ncu --> and <!-- /ncu -->, the
-libraries on the sets peers, moe and ragged between <!-- peers --> and <!-- /peers -->, <!-- moe --> and <!-- /moe -->,
-<!-- ragged --> and <!-- /ragged -->, the tree of the chapters between <!-- tree --> and <!-- /tree --> and their problems
+tree of the chapters between <!-- tree --> and <!-- /tree --> and their problems
 between <!-- problems --> and <!-- /problems --> in chapters/LADDER.md, what the front page shows of the chapters between
 <!-- milestones --> and <!-- /milestones -->, on how many problems the last one is faster than any library between
 <!-- tally --> and <!-- /tally -->, what tiles should cost on a B200, from cost_counts.py, between

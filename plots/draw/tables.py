@@ -16,7 +16,7 @@ from plots.draw.results import ALL_IDEAS, COMPARED_SETS, Data, best_peer, card, 
 from plots.measure import costs, counts_ini
 from plots.measure.chapters import Chapter
 from plots.measure.costs import TileCounts
-from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, REFERENCE_COLUMNS, Choices, Row, Shape, read_csv, read_run_counts
+from plots.measure.files import CUDNN_COLUMNS, DATA, NCU_COLUMNS, Choices, Row, Shape, read_csv, read_run_counts
 
 COUNTERS_SHOWN = 6  # of a table in a README; results.md has all
 LEVEL = "p10 to p90 of the two times overlap, or they differ by less than 1 %"
@@ -53,7 +53,7 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
     yield page, "table", with_provenance(history, *ladder_table(data), name_files=False)
     yield page, "tree", tree(data.chapters)
     yield page, "problems", problems_table(data)
-    references, counted = committed("reference", REFERENCE_COLUMNS), committed("ncu", NCU_COLUMNS)
+    counted = committed("ncu", NCU_COLUMNS)
     predicted = costs.read_costs(repo / DATA / "costs.csv")
     cudnn = repo / DATA / "cudnn.csv"
     counted_runs = read_run_counts(repo / DATA / "said.csv")
@@ -64,8 +64,6 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
     for chapter in data.chapters:
         yield chapter.readme, "table", signed(*chapter_table(data, chapter))
         yield chapter.readme, "fused", "\n\n".join(signed(*each) for each in unfused.fused_tables(data, chapter))
-        for name in COMPARED_SETS:
-            yield chapter.readme, name, signed(*comparison_table(data.compared, chapter, name, references))
         yield chapter.readme, "counts", counts_table(data, chapter)
         yield chapter.readme, "costs", costs_table(data, chapter, predicted)
         about = counts_ini.count_plan(chapter.folder)
@@ -274,11 +272,11 @@ def results_page(data: Data, chapter: Chapter, predicted: TileCounts, history: H
         measured, rows = chapter_table(other, chapter, everything=True)
         if rows and rows[-1].device != data.measured_on.get(chapter.id):
             text += ["", f"## Measured on {other.device}", "", with_provenance(history, measured, rows)]
-    # The README has those of one card.
-    cards = sorted({row.device for row in data.compared_everywhere} - {row.device for row in data.compared})
+    # First those of the card that the front page counts.
+    newest = {row.device for row in data.compared}
+    cards = sorted({row.device for row in data.compared_everywhere}, key=lambda device: (device not in newest, device))
     for device, name in itertools.product(cards, COMPARED_SETS):
-        on_it = [row for row in data.compared_everywhere if row.device == device]
-        measured, rows = comparison_table(on_it, chapter, name)
+        measured, rows = comparison_table([row for row in data.compared_everywhere if row.device == device], chapter, name)
         if any(row.peer for row in rows):
             text += ["", f"## Measured on {device}, beside libraries on `{name}`", "", with_provenance(history, measured, rows)]
     found = costs_tables(data, chapter, predicted)
@@ -384,23 +382,10 @@ def outcome(theirs: Row, ours: Row) -> str:
     return "level" if within_noise(theirs, ours) else "won" if theirs.us_median > ours.us_median else "lost"
 
 
-def scaled(problem: tuple[str, Shape], found: dict[tuple[str, Choices, bool], Row], ours: Row, references: Iterable[dict[str, str]],
-           rate: float | None) -> tuple[float, str] | None:
-    """The fastest library that was timed on this problem on another day alone, as it would be at this run's rate of
-    cuBLAS on 8192^3, as (us, peer)."""
-    shape = [str(number) for number in problem[1]]
-    here = {row.peer for row in found.values()}
-    return min(((float(each["us_median"]) * float(each["cublas_8192_tflops"]) / rate, each["peer"])
-                for each in references if rate and each["device"] == ours.device and each["peer"] not in here
-                and [each[column] for column in "groups m_total m_max n k".split()] == shape), default=None)
-
-
-def comparison_table(rows: list[Row], chapter: Chapter, name: str, references: Iterable[dict[str, str]] = ()) -> tuple[str, list[Row]]:
-    """Ours and the fastest library on a set, warm. A library that was not run on a problem may have a figure of
-    another day's: its time goes with the rate of cuBLAS on 8192^3, and is marked scaled."""
+def comparison_table(rows: list[Row], chapter: Chapter, name: str) -> tuple[str, list[Row]]:
+    """Ours and the fastest library on a set, warm."""
     mine = [row for row in rows if row.chapter == chapter.id and row.set == name
             and row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
-    rate = next((row.roof_tflops for row in reversed(mine) if row.roof_kind == "matrix" and row.roof_tflops), None)
     lines, shown, entered, outcomes = [], [], Counter(), Counter()
     for problem, found in problems_of(mine).items():
         ours = found.get(("", Choices(), True))
@@ -411,32 +396,26 @@ def comparison_table(rows: list[Row], chapter: Chapter, name: str, references: I
         no_pdl = no_pdl if no_pdl and run_of(no_pdl) == run_of(ours) else None
         shown += filter(None, [ours, library, no_pdl])
         outcomes.update([outcome(library, ours)] if library else [])
-        us, other = scaled(problem, found, ours, references, rate) or (0, "")
-        another_day = Row(us_median=us)
         lines.append([
             title_of(problem), cell(ours, "us_median"), cell(ours, "tflops"),
             cell(library, "us_median"), peer_and_version(library) if library else NONE, ratio(library, ours),
             ratio(library, no_pdl), ratio(fastest(found, False), found.get(("", Choices(), False))),
-            f"{ratio(another_day, ours)}, scaled: {other}" if us else NONE,
             " ".join(filter(None, [ours.clock_after_mhz and f"{ours.clock_after_mhz} MHz",
                                    ours.power_w and f"{ours.power_w:.0f} W"])) or NONE])
     if not lines:
         return "Nothing is measured yet.", []
     head = ["problem", "ours, µs", "TFLOP/s", "best library, µs", "by", "ratio", "without PDL", "ratio cold",
-            "not run here", "clock, power"]
-    empty = [at for at in (6, 8) if all(line[at] == NONE for line in lines)]
-    cut = [[cell for at, cell in enumerate(line) if at not in empty] for line in [head, *lines]]
+            "clock, power"]
+    both = any(line[6] != NONE for line in lines)
+    cut = [line if both else line[:6] + line[7:] for line in [head, *lines]]
     text = table(cut[0], 1, cut[1:]) + "\n\nRatio: the library's time over ours, warm; more than 1 is a row won. " \
         f"Level: {LEVEL}.\n" + ", ".join(f"{outcomes[each]} {each}" for each in ("won", "level", "lost")) + "."
-    if 6 not in empty:
+    if both:
         text += " Without PDL: the ratio where ours is launched as most libraries are, by `--off pdl`."
     if entered:
         text += "\nLibraries timed: " + ", ".join(
             name + (f" on {count} of {len(lines)}" if count < len(lines) else "")
             for name, count in sorted(entered.items())) + "."
-    if 8 not in empty:
-        text += "\nScaled: a library's time of another day, times what cuBLAS made of 8192³ on that day, over " \
-            f"{rate:.0f} TFLOP/s in this run."
     return text, shown
 
 

@@ -172,9 +172,6 @@ ERROR_COLUMNS = columns_of(ErrorClass)
 TIMELINE_COLUMNS = columns_of(StampedTile)
 LAYER_COLUMNS = columns_of(LayerTime)
 DIFFERENCE_COLUMNS = columns_of(Difference)
-# <gpu>/reference.csv: libraries as they were timed once elsewhere, and what cuBLAS made
-# of 8192^3 there.
-REFERENCE_COLUMNS = "device,groups,m_total,m_max,n,k,peer,us_median,cublas_8192_tflops,date".split(",")
 SIZES = "groups m_total m_max n k".split()
 TIMES = "us_median us_p10 us_p90".split()
 TEXT = [field.name for field in fields(Row) if field.type is str]
@@ -224,7 +221,7 @@ def read_csv(path: Path | str, columns: list[str] = COLUMNS) -> list[dict[str, s
         with open(path, newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
             if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, RUN_COUNT_COLUMNS, TIMELINE_COLUMNS,
-                                         ERROR_COLUMNS, REFERENCE_COLUMNS, CUDNN_COLUMNS, SAME_PTX_COLUMNS, LAYER_COLUMNS,
+                                         ERROR_COLUMNS, CUDNN_COLUMNS, SAME_PTX_COLUMNS, LAYER_COLUMNS,
                                          DIFFERENCE_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)

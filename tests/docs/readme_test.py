@@ -57,7 +57,7 @@ def prose(text):
 
 def own_text(text):
     """A README without what the tool writes between the marks of a table: that is not the author's."""
-    return re.sub(r"(?s)<!-- (table|counts|costs|peers|moe|ragged|fused|cudnn) -->.*?<!-- /\1 -->", "", text)
+    return re.sub(r"(?s)<!-- (table|counts|costs|fused|cudnn) -->.*?<!-- /\1 -->", "", text)
 
 
 @cache

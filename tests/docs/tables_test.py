@@ -12,7 +12,7 @@ from plots.draw.results import within_noise
 from plots.measure import sets
 from plots.measure.chapters import read_chapters
 from plots.measure.counts_ini import count_plan
-from plots.measure.files import REFERENCE_COLUMNS, Row
+from plots.measure.files import Row
 from tests.docs.plots_case import FORMATS, HAVE_MATPLOTLIB, ROOT, SETS, PlotsCase, describe, main, row, save
 
 
@@ -271,11 +271,7 @@ NVIDIA H200""", there)
         self.assertIn("| `decode` | 32 | 0 to 143 | 512 | 4096 | 7168 |\n| P1 | 8 | 512 | 4096 | 64 | 512 |", text)
 
     def test_libraries_of_a_chapter(self):
-        path = "chapters/03_tensor_cores/README.md"
-        with open(self.repo / path, "a") as readme:
-            readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("peers", "moe"))
-        self.fill(publish)
-        self.assertEqual((self.repo / path).read_text().count("Nothing is measured yet."), 3)
+        path = "chapters/03_tensor_cores/results.md"
 
         def timed(m, us, **changed):
             return row("03_tensor_cores", "peers", m, 100, us_median=us, **dict(warm=1) | changed)
@@ -299,20 +295,12 @@ NVIDIA H200""", there)
             timed(two, 30, warm=0), timed(two, 1, peer="torch_grouped_mm", ok=0),
             *(row("03_tensor_cores", "moe", two, 100, us_median=us, warm=1, peer=peer)
               for us, peer in ((10, ""), (13, "cublas_loop")))])
-        reference = dict(device="NVIDIA H200", m_total=1000, m_max=900, n=4096, k=7168, groups=2, peer="other",
-                         us_median=15, cublas_8192_tflops=800, date="2026-11")
-        save(self.data / "reference.csv", [reference, reference | dict(peer="slow", us_median=99),
-                                           reference | dict(peer="far", us_median=1, device="NVIDIA A100"),
-                                           reference | dict(peer="deepgemm", us_median=1),
-                                           reference | dict(peer="cublas_loop", us_median=1, m_max=512, groups=8,
-                                                            m_total=4096)], REFERENCE_COLUMNS)
         self.run_tool(publish)
         text = (self.repo / path).read_text()
         for line in ("won. Level: p10 to p90 of the two times overlap, or they differ by less than 1 %.\n2 won, 0 level, 0 lost.",
-                     "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.050 | 2.000 | – | "
+                     "| G=8 M=512 N=4096 K=7168 | 10.0 | 100 | 10.5 | cublas_strided (cuBLAS 13) | 1.050 | 2.000 | "
                      "1500 MHz 650 W |",
-                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.200 | 1.200 | "
-                     "1.000, level, scaled: other | – |", "over 600 TFLOP/s in this run.",
+                     "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 20.0 | 100 | 24.0 | deepgemm (DeepGEMM 2.6.1) | 1.200 | 1.200 | – |",
                      "| G=2 1000 rows (≤ 900) N=4096 K=7168 | 10.0 | 100 | 13.0 | cublas_loop | 1.300 | – | – |",
                      "\nLibraries timed: cublas_loop, cublas_strided (cuBLAS 13) on 1 of 2, "
                      "deepgemm (DeepGEMM 2.6.1) on 1 of 2.\n"):
@@ -324,9 +312,7 @@ NVIDIA H200""", there)
                 self.assertEqual(f">{name}</text>" in figure, drawn, name)
 
     def test_what_is_within_the_noise_is_level(self):
-        path = "chapters/03_tensor_cores/README.md"
-        with open(self.repo / path, "a") as readme:
-            readme.writelines(f"<!-- {mark} -->\n<!-- /{mark} -->\n" for mark in ("peers",))
+        path = "chapters/03_tensor_cores/results.md"
 
         def timed(m, us, low, high, **changed):
             return row("03_tensor_cores", "peers", [m] * 8, 100, us_median=us, us_p10=low, us_p90=high, warm=1,
@@ -339,16 +325,14 @@ NVIDIA H200""", there)
             timed(3, 10, 10, 10), timed(3, 9.91, 9.91, 9.91, **loop),
             timed(4, 10, 9, 10.2), timed(4, 10.5, 10.3, 11, **loop),
             timed(5, 10, 9.8, 11), timed(5, 9.7, 9.6, 9.7, **loop), timed(6, 10, 9, 11)])
-        self.fill(publish)
+        self.run_tool(publish)
         text = (self.repo / path).read_text()
         for cells in ("| 1.050, level |", "| 1.009, level |", "| 0.991, level |", "| 1.050 |", "| 0.970 |",
                       "\n1 won, 3 level, 1 lost.\n"):
             self.assertIn(cells, text)
 
     def test_a_ratio_without_pdl_is_of_the_same_run(self):
-        path = "chapters/03_tensor_cores/README.md"
-        with open(self.repo / path, "a") as readme:
-            readme.write("<!-- peers -->\n<!-- /peers -->\n")
+        path = "chapters/03_tensor_cores/results.md"
 
         def timed(us, **changed):
             return row("03_tensor_cores", "peers", [512] * 8, 100, us_median=us, warm=1, **changed)
@@ -356,7 +340,7 @@ NVIDIA H200""", there)
         both = [timed(10), timed(12, peer="cublas_loop")]
         for changed, shown in ((dict(), "0.960"), (dict(date="2026-01-01"), ""), (dict(commit="fedcba9876543210"), "")):
             save(self.data / "all.csv", [*both, timed(12.5, kernel="grouped_gemm off=pdl", **changed)])
-            self.fill(publish)
+            self.run_tool(publish)
             text = (self.repo / path).read_text()
             self.assertEqual("without PDL" in text, bool(shown))
             self.assertIn(f"| 1.200 | {shown} | – |" if shown else "| 1.200 | – | – |\n", text)
