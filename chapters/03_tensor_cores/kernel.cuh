@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
-// New here: the tensor cores multiply, fed by copies that start STAGES - 1 slices ahead or earlier.
+// New here: tensor cores multiply, fed by copies that start at least STAGES - 1 slices in advance.
 
 #pragma once
 
@@ -28,6 +28,7 @@ constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the til
 constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
 constexpr int SHARED_BYTES = STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
+static_assert(2 * (SHARED_BYTES + 1024) <= 228 * 1024, "an H100's multiprocessor has room for two blocks");
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [swizzle]
@@ -47,9 +48,10 @@ struct Stage {
 };
 
 // [copy]
-// Starts copying a slice's ROWS x COLS elements of A or B to its stage. `first` is the corner of
-// slice 0's in the matrix, whose rows are `stride` apart, and this slice's is `off` behind it. Chunks
-// behind `rows_left` or `cols_left` become zeros, and nothing is read for them.
+// Starts copying a slice's ROWS x COLS elements of A or B, a matrix whose rows are `stride` apart, to
+// its stage. `first` is the address of slice 0's corner, always inside the matrix; `first + off` is
+// that of this slice's corner, from which `rows_left` and `cols_left` count. Chunks after these become
+// zeros, and nothing is read for them.
 template <int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -80,7 +82,8 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds.
+// are added; 16 columns further right it is another one, which an xor finds: before `swizzle` the
+// lane's chunk number has zeros in the bits that kk and j add, in B because WN divides `warp_col`.
 template <class T>
 __device__ __forceinline__ void load_fragments(Fragments<T>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -100,9 +103,8 @@ __device__ __forceinline__ void load_fragments(Fragments<T>& fragments, Stage st
 // [/fragments]
 
 // [multiply]
-// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one has an operand of the product before it: of 128
-// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
+// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row of
+// products goes backwards, to begin with an operand of the product before. The gain was not measured.
 template <class T>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4], const Fragments<T>& fragments) {
 #pragma unroll
@@ -146,7 +148,7 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 // [/store]
 
 // Two blocks per SM where its shared memory holds both (9.0 and 10.0), so that one computes while the
-// other waits: up to 255 registers per thread.
+// other waits. Its 65,536 registers are 256 for each of their threads, of which a thread can use 255.
 template <class T, class Offset>
 __global__ void __launch_bounds__(THREADS, 2)
     grouped_gemm(const T* a, const T* b, T* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
@@ -176,7 +178,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   // [load]
   // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
   // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-  // slice are one group, and compute waits for groups.
+  // slice are one copy group, and compute waits for copy groups.
   auto load_a = [&](int k_tile) {
     const int k0 = k_tile * BK;
     copy_slice<BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
@@ -209,7 +211,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   };
   // [/compute]
 
-  // [prologue]
+  // [body]
   for (int k_tile = 0; k_tile < STAGES; ++k_tile) {
     load_a(k_tile);
     if (k_tile < STAGES - 1) load_b(k_tile);  // the last one's load_b is in compute(0)
@@ -220,7 +222,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
   gg::ptx::cp_async_wait_all();  // nothing of this block is under way when it ends
   store(acc, d_tile, n, warp_row, warp_col, rows_left, cols_left);
-  // [/prologue]
+  // [/body]
 }
 
 // Columns of D at most: a grid's y extent is at most 65535 blocks.
