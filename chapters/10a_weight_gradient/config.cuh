@@ -46,6 +46,9 @@ struct Config {
   static_assert(2 * BN / D_COLUMNS % (BOXES_D > 0 ? BOXES_D : 1) == 0);
   static constexpr int A_BYTES = BOXES_A * BOX_BYTES, B_BYTES = BOXES_B * BOX_BYTES;  // of a slice
   static constexpr int SLICES_BYTES = STAGES * (A_BYTES + B_BYTES);
+  // D's boxes follow the slices. TMA swizzles by the address, store_boxes by the row in a box: these
+  // agree where a box begins at a multiple of 1024.
+  static_assert(SLICES_BYTES % 1024 == 0 && D_BOX_BYTES % 1024 == 0);
   // Warps before LOADER multiply, and each has boxes of its own.
   static constexpr int SHARED_BYTES = SLICES_BYTES + LOADER * BOXES_D * D_BOX_BYTES;
   // A block has at most 227 KB. Barriers and mailboxes in kernel.cuh are less than 1 KB.

@@ -5,7 +5,8 @@
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and B [M,N]; D is [G,K,N]:
 //     D[g][i, j] = sum over the group's rows r of A[r, i] * B[r, j]
 // New here: the inner dimension is ragged. Tiles of D are known beforehand, and the offsets say how
-// long their sums are.
+// long their sums are. A token, that is a row of A and B, is a k of wgmma. `k` counts rows of D, which
+// are wgmma's M, and `n` columns of D.
 
 #pragma once
 
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   memory.slices = shared;
   memory.d_boxes = shared + C::SLICES_BYTES;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
-  memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;  // clear.cuh counts on this order
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
   memory.empty_addr = memory.full_addr + STAGES * 8;
   memory.turn_addr = memory.empty_addr + STAGES * 8;

@@ -60,8 +60,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
                                                int n, int k, bool accumulate) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128);
   // [descriptors]
-  // Neighbours in memory are neighbours in a row of A or of B, so along M and N. A row of a box is one k:
-  // from eight k to the next eight are 8 rows, from BOX columns of B to the next BOX_BYTES.
+  // Neighbours in memory are neighbours in a row of A or of B, so along wgmma's M and N. A row of a
+  // box is a token, one k of wgmma: from eight k to the next eight are 8 rows, from BOX columns of B to
+  // the next BOX_BYTES.
   const gg::ptx::TileLayout layout = {
       .swizzle = gg::ptx::Swizzle::b128, .leading_bytes = BOX_BYTES, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
@@ -124,8 +125,10 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
       store(d_group, lower, row + BOX, place.col, n, k, accumulate);
     }
   }
+  // The next kernel waits for the end of this one in griddepcontrol_wait, so no result depends on where
+  // this line stands.
   gg::ptx::griddepcontrol_launch_dependents();
-  // The boxes' shared memory must be there until TMA has read them.
+  // The boxes' shared memory must be there until TMA has read them. The lane is that of store_boxes.
   if (C::BOXES_D > 0 && gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
 }
 

@@ -9,7 +9,7 @@
 namespace chapter {
 
 // In D_g tiles are listed in bands of so many rows of tiles, and in a band column after column. So tiles
-// that are multiplied at the same time share columns of A and of B, which the L2 then reads once.
+// that are multiplied at the same time share columns of A and of B, which the L2 may read just once.
 constexpr int BAND = 8;
 
 // Tiles of all groups by their index in the list: group after group, as many in each.

@@ -108,8 +108,9 @@ class TileReceiver {
 __device__ inline int slices_of(int rows) { return (rows + BK - 1) / BK; }
 
 // Tiles with fewer slices are short: their products may take less time than to claim a tile, to send
-// it and to load its first slice. The products of 8 slices take 4,096 cycles. A claim took up to
-// 1,600 in chapter 07h; how long it takes to send and to load was not measured. Untuned.
+// it and to load its first slice. A slice takes BM * BN * BK / 2048 = 512 cycles, so 8 take 4,096. A
+// claim took up to 1,600 in chapter 07h; how long it takes to send and to load was not measured.
+// Untuned: no other value was timed.
 constexpr int SHORT_BELOW = 8;
 
 // Sends a worker's tiles, and an end for each consumer. Who: the scheduling warp of its first block.
@@ -117,7 +118,8 @@ constexpr int SHORT_BELOW = 8;
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], const gg::Offsets& offsets,
                                int groups, int n, int k, int counter) {
-  int place = 0, phases = 0;  // bit i: that of mailbox i
+  // `place`: the mailbox that the next tile is sent to. Bit i of `phases`: that of mailbox i.
+  int place = 0, phases = 0;
   const auto send = [&](const Tile& tile) {
     mailboxes[place].send(tile, phases >> place & 1);
     phases ^= 1 << place;
@@ -135,6 +137,7 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], c
     // After a long tile the next one is claimed when this one has been read: a tile claimed earlier
     // would be bound to this worker, though another one may be idle first. After a short tile it is
     // claimed at once, and so bound, even if a long tile before both is still being multiplied.
+    // `send` has gone on to the other mailbox: place ^ 1 is that of the tile just sent.
     if (slices_of(rows) >= SHORT_BELOW) mailboxes[place ^ 1].wait_received(phases >> (place ^ 1) & 1);
   }
   // [/find]

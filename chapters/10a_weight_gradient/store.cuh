@@ -22,7 +22,8 @@ namespace chapter {
 // TMA leaves out columns past n. Rows past k are the next group's, so a box of these is not stored.
 // `group * k + row` fits an int, for main.cu's most_b_rows refuses a D of more than INT32_MAX rows.
 // Each call begins with the warp's first box, and its waits count the copies of the call before too:
-// config.cuh asserts what makes that right.
+// config.cuh asserts what makes that right. Bulk groups are a thread's. So all copies and waits here,
+// and the wait at the end of multiply_tiles, are made by the lane that `elect` chooses, always the same.
 // Each element of D is added to once in a launch, so the order of the tiles does not change the sum.
 // [boxes]
 template <class C>
@@ -31,7 +32,8 @@ __device__ void store_boxes(const CUtensorMap& d_map, const Memory& memory, cons
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), lane = int(threadIdx.x) % 32;
   unsigned char* const boxes = memory.d_boxes + warp * C::BOXES_D * D_BOX_BYTES;
   // The lane's first sums in a box: row lane / 4, and chunk lane % 4 / 2 of 16 bytes, which the swizzle
-  // exchanges by the row. Without is_odd rows 2i and 2i + 1 would hit the same banks.
+  // exchanges by the row. Without is_odd rows 2i and 2i + 1 would hit the same banks. Bits 4 to 6 of `at`
+  // are the chunk's number, and before the swizzle the lane's chunk is 0 or 1, so an xor adds 2j to it.
   const int in_box = lane / 4, is_odd = in_box % 2;
   const int at = in_box * ROW_BYTES + (lane % 4 / 2 ^ in_box ^ is_odd * 4) * 16 + lane % 2 * 8;
 #pragma unroll
