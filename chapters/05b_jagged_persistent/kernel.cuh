@@ -29,7 +29,7 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 static_assert(2 * STAGES * (128 + 128) * BK * 2 <= 227 * 1024, "launch gives a worker two teams on Hopper");
 static_assert(BK > 32, "load_b at kk == 16 closes a copy group before the slice's wait and next load_a");
 
-// Threads of a team for tiles of bm rows; both the kernel and launch rely on it. Operands of different
+// Threads of a team for tiles of bm rows, in the kernel and in launch alike. Operands of different
 // types take registers to convert: then twice the warps share the larger tile.
 template <class A, class B>
 constexpr int threads_for(int bm) {
@@ -198,13 +198,13 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 // [/store]
 
 // A worker is a block of one or two teams, each with a tile of its own, so that one may compute while the
-// other waits at its barrier or stores its tile. With 256 threads at most each may have 255 registers.
+// other waits at its barrier or stores its tile. Of 256 threads each may have 255 registers.
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets,
                                                        int groups, int n, int k, int64_t b_group_stride) {
   constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
-  static_assert(THREADS == 128 || THREADS == 256, "two teams or one: at most the 256 of the launch bounds");
+  static_assert(THREADS == 128 || THREADS == 256, "two teams of 128 or one of 256: as launch bounds allow");
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
   // [team]
   const int team = int(threadIdx.x) / THREADS, teams = int(blockDim.x) / THREADS;
@@ -224,8 +224,8 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // [/team]
 
   // [tile]
-  // Tiles are counted in int, so that find shuffles 32 bits. 2^31 tiles in 4096 groups, the harness's most,
-  // would need 128 GiB for D alone. An H100 has 80 GB, so launch does not check.
+  // Tiles are counted in int, so that find shuffles 32 bits. launch knows no rows, so it cannot refuse
+  // 2^31 tiles. In 4096 groups, the harness's most, D would have 128 GiB, nearly all of an H200's.
   // All warps of a team find the same tiles, of equally many slices, so all come to the team's barriers
   // equally often. bar_sync counts threads only, and does not know which of its calls they are in.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN;
@@ -307,17 +307,17 @@ constexpr bool HAS_ALL_TILES =
     std::is_same_v<A, bf16>&& std::is_same_v<B, bf16>&& std::is_same_v<Offset, int32_t>;
 
 // `blocks` 0: one worker per multiprocessor. Two teams where a block may have shared memory for both.
-// The host reads no offsets: `host_offsets` is null, and an argument because all chapters are launched alike.
+// The host reads no offsets: `host_offsets` is null, an argument as chapters 01 to 03 have it.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
             int n, int k, int64_t b_group_stride, gg::TileShape tile, int blocks, cudaStream_t stream) {
   if (tile.m == 0) tile = {128, 128};
+  // Each extent has a branch below and one in kernel_for. What none names would run as 32, the last.
   const auto legal = [](int extent) { return extent == 32 || extent == 64 || extent == 128; };
   GG_REQUIRE(legal(tile.m) && legal(tile.n), "--tile %dx%d: tiles have 32, 64 or 128 rows and columns",
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
   if constexpr (HAS_ALL_TILES<A, B, Offset>) {
-    // An extent that `legal` accepts and no branch names runs as 32, the last branch, and nothing says so.
     kernel = tile.m == 128  ? kernel_for<A, B, D, Offset, 128>(tile.n)
              : tile.m == 64 ? kernel_for<A, B, D, Offset, 64>(tile.n)
                             : kernel_for<A, B, D, Offset, 32>(tile.n);
