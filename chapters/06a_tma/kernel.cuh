@@ -85,7 +85,7 @@ struct Stage {
   uint32_t full_addr;       // its mbarrier, which counts the bytes of both
 };
 
-// [load]
+// [copy]
 // One thread orders a slice: A's from (k0, a_row) on, B's from (col, k0, group) on, coordinates in the
 // order of the maps' dimensions. What lies outside a map's tensor becomes zeros, which count as bytes
 // too. A box of A may go on into rows that are not the group's. They are multiplied as well, but the
@@ -104,7 +104,7 @@ __device__ __forceinline__ void load_slice(Stage stage, const CUtensorMap& a_map
                          stage.full_addr);
   }
 }
-// [/load]
+// [/copy]
 
 // A warp multiplies 16 of k at a time, from these registers.
 template <class T, int WM, int WN>
@@ -201,7 +201,9 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
 
-  extern __shared__ __align__(1024) unsigned char shared[];  // after `full`, at the next multiple of 1024
+  // After `full`, at the next multiple of 1024. ptxas rounds the bytes of `full` up to it and counts them
+  // as static, so launch requests the stages' bytes alone.
+  extern __shared__ __align__(1024) unsigned char shared[];
   const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come after
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BN / 64][BK][64], swizzled
@@ -222,7 +224,7 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN, k_tiles = (k + BK - 1) / BK;
   // Slices of this team's tiles before this one: they say which stage comes next, and which phase of
   // its mbarrier. 2^31 of them, each of 16 KB or more, would be 35 TB that one team loads.
-  int first = 0;
+  int slices_before = 0;
   Walk walk = {int(blockIdx.x) + team * workers};
   for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += 2 * workers) {
     const int row0 = walk.tile_in_group % walk.tiles_m * BM, col0 = walk.tile_in_group / walk.tiles_m * BN;
@@ -230,23 +232,27 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     const int rows_left = walk.group_rows - row0, cols_left = n - col0;
     T* d_tile = d + (walk.row_begin + row0) * n + col0;
     // [/tile]
-    // Where slice k_tile of the current tile is put: like load and wait, it depends on `first`.
+
+    // [load]
+    // Where slice k_tile of the current tile is put. Stages are used in turn from tile to tile.
     auto stage_of = [&](int k_tile) {
-      const int index = (first + k_tile) % STAGES;
+      const int index = (slices_before + k_tile) % STAGES;
       return Stage{a_tile_addr + index * A_STAGE_BYTES, b_tile_addr + index * B_STAGE_BYTES,
                    team_full_addr + index * 8};
     };
 
-    auto load = [&](int k_tile) {  // int(row_begin): the harness allows fewer than 2^31 rows
+    // Orders it; one thread calls this. int(row_begin): the harness allows fewer than 2^31 rows.
+    auto load = [&](int k_tile) {
       load_slice<BM, BN>(stage_of(k_tile), a_map, b_map, k_tile * BK, int(walk.row_begin) + row0, col0,
                          walk.group);
     };
+    // [/load]
 
     // [compute]
     // A stage's slices are the phases of its mbarrier: 0, 1, 2 .. Each slice from 0 to k_tiles - 1 is
-    // ordered once, and every thread waits for it once, in this sequence. `first` relies on that.
+    // ordered once, and every thread waits for it once, in this sequence: so k_tiles phases end here.
     auto wait = [&](int k_tile) {
-      const int phase = (first + k_tile) / STAGES;
+      const int phase = (slices_before + k_tile) / STAGES;
       gg::ptx::mbarrier_wait_parity(stage_of(k_tile).full_addr, phase % 2);
     };
     Fragments<T, WM, WN> sets[2];  // one is multiplied while the next 16 of k are loaded into the other
@@ -277,7 +283,7 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     load_fragments(sets[0], stage_of(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
     gg::ptx::bar_sync(1 + team, THREADS);  // nobody in the team reads: all stages are free
-    first += k_tiles;
+    slices_before += k_tiles;  // after the tile's last wait: stage_of, load and wait count from it
     store<WM, WN>(acc, d_tile, n, warp_row, warp_col, rows_left, cols_left);
     // [/prologue]
   }
@@ -287,7 +293,8 @@ template <class T>
 constexpr CUtensorMapDataType MAP_TYPE =
     std::is_same_v<T, bf16> ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 
-// `rows`: of A in memory, at least the last offset and 1. `blocks` 0: one worker per multiprocessor.
+// `rows`: of A in memory, at least 1 and no fewer than the last offset, which the host need not know: the
+// capacity of the buffer will do. `blocks` 0: one worker per multiprocessor.
 template <class T, class Offset>
 void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, int blocks, cudaStream_t stream) {
