@@ -13,10 +13,10 @@ namespace chapter {
 
 constexpr int THREADS = 256;
 constexpr int CHUNK = 8;                        // bf16 of 16 bytes, which a thread reads and writes at once
+constexpr int UPDATED = 4;                      // weights of a thread, 16 bytes of f32
 static_assert((THREADS & (THREADS - 1)) == 0);  // `compare` adds by halves
 
-// Eight bf16 as floats. `descend` has them as two float4. The harness refuses rows that are no
-// whole number of chunks.
+// Eight bf16 as floats. The harness refuses rows that are no whole number of chunks.
 struct Chunk {
   float of[CHUNK];
   __device__ static Chunk unpack(const uint4& words) {
@@ -117,27 +117,18 @@ __global__ void __launch_bounds__(THREADS)
     dtokens[token * chunks + i] = sum_of_rows(dx, row_of + token * top_k, top_k, chunks, i).packed();
 }
 
-// A step down the slope: the weights in f32, and in bf16 as the next products take them. A thread has
-// eight of them.
+// A step down the slope: the weights in f32, and in bf16 as the next products take them.
 // [update]
 __global__ void __launch_bounds__(THREADS)
-    descend(const float4* gradient, float rate, float4* weights, uint4* rounded, int64_t all) {
+    descend(const float4* gradient, float rate, float4* weights, uint2* rounded, int64_t all) {
   overlap_with_neighbours();
   const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
   if (i >= all) return;
-  Chunk chunk;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float4 by = gradient[2 * i + half];
-    float4 w = weights[2 * i + half];
-    w = {w.x - rate * by.x, w.y - rate * by.y, w.z - rate * by.z, w.w - rate * by.w};
-    weights[2 * i + half] = w;
-    chunk.of[4 * half] = w.x;
-    chunk.of[4 * half + 1] = w.y;
-    chunk.of[4 * half + 2] = w.z;
-    chunk.of[4 * half + 3] = w.w;
-  }
-  rounded[i] = chunk.packed();
+  const float4 w = weights[i], by = gradient[i];
+  const float next[UPDATED] = {w.x - rate * by.x, w.y - rate * by.y, w.z - rate * by.z, w.w - rate * by.w};
+  weights[i] = {next[0], next[1], next[2], next[3]};
+  rounded[i] = {gg::epilogue::word_of<gg::Format::bf16>(next),
+                gg::epilogue::word_of<gg::Format::bf16>(next + 2)};
 }
 // [/update]
 

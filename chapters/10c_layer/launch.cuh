@@ -45,9 +45,9 @@ inline void launch_combine(const Sizes& s, const Tensors& t, cudaStream_t stream
 }
 inline void launch_update(const float* gradient, float rate, float* weights, bf16* rounded, int64_t numbers,
                           cudaStream_t stream) {
-  const int64_t threads = numbers / CHUNK;
+  const int64_t threads = numbers / UPDATED;
   launch(blocks_of(threads), stream, descend, reinterpret_cast<const float4*>(gradient), rate,
-         reinterpret_cast<float4*>(weights), chunks(rounded), threads);
+         reinterpret_cast<float4*>(weights), reinterpret_cast<uint2*>(rounded), threads);
 }
 
 // Bytes of tensors of bf16, and the floating-point operations of a product of rows, hidden and inner.

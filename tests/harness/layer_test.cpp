@@ -137,6 +137,7 @@ struct View {
         dx += to_float(dc[j]) * to_float(t.w1[w]);
         t.dw1[w] += to_float(dc[j]) * to_float(of(mistake == wrong_rows ? t.y : t.x, row, s.hidden)[h]);
       }
+      of(t.dx, row, s.hidden)[h] = rounded(double(dx));
       if (mistake != first_row_alone || is_first)
         dtokens[size_t(token) * size_t(s.hidden) + size_t(h)] += to_float(rounded(double(dx)));
     }
@@ -174,8 +175,9 @@ const gg::LayerProgram kProgram = {
         },
     .workspace_bytes = [](const LayerSizes&) { return size_t(1); }};
 
-// Runs the checks; returns what they print.
-std::string checked(Mistake made, uint64_t seed = 1) {
+// Runs the checks of a whole step, or of its launches; returns what they print.
+enum Checks { step, launches };
+std::string checked(Checks which, Mistake made, uint64_t seed = 1) {
   mistake = made;
   const auto machine = gg::host_machine();
   gg::Layer layer(*machine, kProgram, {.tokens = 32, .experts = 5, .top_k = 2, .hidden = 40, .inner = 64},
@@ -183,10 +185,14 @@ std::string checked(Mistake made, uint64_t seed = 1) {
   layer.make_target();
   gg::LayerChecks checks(layer);
   testing::internal::CaptureStdout();
-  checks.gradients();
-  checks.replays();
-  checks.differences("");
-  checks.training(3, 1);
+  if (which == step) {
+    checks.gradients();
+    checks.replays();
+    checks.differences("");
+    checks.training(3, 1);
+  } else {
+    checks.launches();
+  }
   const std::string said = testing::internal::GetCapturedStdout();
   EXPECT_EQ(checks.passed(), said.find("WRONG") == std::string::npos) << said;
   mistake = none;
@@ -195,28 +201,32 @@ std::string checked(Mistake made, uint64_t seed = 1) {
 
 TEST(Layer, PassesWhereItIsRight) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    const std::string said = checked(none, seed);
-    EXPECT_EQ(said.find("WRONG"), std::string::npos) << said;
+    for (const Checks which : {step, launches}) {
+      const std::string said = checked(which, none, seed);
+      EXPECT_EQ(said.find("WRONG"), std::string::npos) << said;
+    }
   }
 }
 
-// Each mistake, and a line that must name what is wrong.
+// Each mistake, and the lines that must name what is wrong: of a whole step, and of the launches.
 TEST(Layer, FindsEachMistake) {
   const struct {
     Mistake made;
-    const char* line;
+    const char *of_step, *of_launches;
   } cases[] = {
-      {other_expert, "WRONG loss"},     {no_prob, "WRONG dW1"},
-      {slope_of_one, "WRONG dW1"},      {first_row_alone, "WRONG dtokens"},
-      {wrong_rows, "WRONG dW1"},        {last_row_missing, "WRONG dW2"},
-      {empty_expert_left, "WRONG dW2"}, {dprob_of_gate, "WRONG dprob"},
-      {bias_of_other, "WRONG dbias"},   {loss_unscaled, "WRONG loss"},
-      {dy_of_one_row, "WRONG dtokens"}, {step_up, "WRONG step 2"},
-      {stale_weights, "WRONG step 2"},  {sums_into_gradient, "WRONG dW2"},
+      {other_expert, "WRONG loss", "WRONG y "},         {no_prob, "WRONG dW1", "WRONG dc "},
+      {slope_of_one, "WRONG dW1", "WRONG dc "},         {first_row_alone, "WRONG dtokens", "WRONG dtokens"},
+      {wrong_rows, "WRONG dW1", "WRONG dW1"},           {last_row_missing, "WRONG dW2", "WRONG dW2"},
+      {empty_expert_left, "WRONG dW2", "WRONG dW2"},    {dprob_of_gate, "WRONG dprob", "WRONG dprob"},
+      {bias_of_other, "WRONG dbias", "WRONG dbias"},    {loss_unscaled, "WRONG loss", "WRONG loss"},
+      {dy_of_one_row, "WRONG dtokens", "WRONG dy"},     {step_up, "WRONG step 2", "WRONG W1"},
+      {stale_weights, "WRONG step 2", "WRONG in bf16"}, {sums_into_gradient, "WRONG dW2", "WRONG dW2"},
   };
-  for (const auto& [made, line] : cases) {
-    const std::string said = checked(made);
-    EXPECT_NE(said.find(line), std::string::npos) << "mistake " << made << ":\n" << said;
+  for (const auto& [made, of_step, of_launches] : cases) {
+    for (const auto& [which, line] : {std::pair(step, of_step), {launches, of_launches}}) {
+      const std::string said = checked(which, made);
+      EXPECT_NE(said.find(line), std::string::npos) << "mistake " << made << ":\n" << said;
+    }
   }
 }
 

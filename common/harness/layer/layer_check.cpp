@@ -115,6 +115,9 @@ void LayerChecks::compare(const char* name, const std::vector<Value>& got, const
          format("%-8s %.1f; a deviation is %.4f of a number", name, worst, std::sqrt(variances / squares)));
 }
 
+template void LayerChecks::compare(const char*, const std::vector<float>&, const std::vector<Rounded>&);
+template void LayerChecks::compare(const char*, const std::vector<bf16>&, const std::vector<Rounded>&);
+
 void LayerChecks::gradients() {
   std::printf("gradients beside double precision: the number furthest off, in standard deviations\n");
   layer_.poison();

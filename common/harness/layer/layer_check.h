@@ -27,11 +27,20 @@ class LayerChecks {
   void differences(const std::string& file);
   // So many steps down the slope, beside the same steps in double.
   void training(int steps, float rate);
+  // Each launch of a step beside the operands that it found: every number of five products, and of
+  // all else some rows, tokens and weights. For a layer that is too large for a step in double.
+  // The update moves the weights.
+  void launches();
   // More steps, of a layer too large for that: a graph each.
   void long_training(int steps, float rate);
 
  private:
+  void products();
+  void rows();
+  void tokens();
+  void update();
   void expect(bool right, const std::string& what);
+  // The number that is furthest off, in standard deviations.
   template <class Value>
   void compare(const char* name, const std::vector<Value>& got, const std::vector<struct Rounded>& want);
 

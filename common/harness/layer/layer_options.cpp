@@ -12,7 +12,9 @@ namespace {
 constexpr const char* kHelp =
     "  (no option)          check a small layer; then time the layers, or count on the emulator\n"
     "  --check              only that half\n"
-    "  --bench              only that half, after the small layer's gradients; on the emulator it counts\n"
+    "  --bench              only that half, after the small layer's gradients and, of each layer that is "
+    "timed, what each\n"
+    "                       launch made of its operands; on the emulator it counts\n"
     "  --device D           auto (default), gpu or emu\n"
     "  --layer NAME[,NAME]  what --bench times: mixtral, qwen3, deepseek (default all)\n"
     "  --steps N            of the training that --check watches: 3 on the emulator, 50 on a GPU\n"

@@ -9,6 +9,7 @@
 
 #include "common/harness/base/csv.h"
 #include "common/harness/bench/timer.h"
+#include "common/harness/layer/layer_check.h"
 #include "common/harness/machine/emulator.h"
 
 namespace gg {
@@ -54,13 +55,16 @@ void count_layer(const Layer& layer) {
   }
 }
 
-void time_layer(const LayerProgram& program, const NamedLayer& named, const LayerOptions& options,
+bool time_layer(const LayerProgram& program, const NamedLayer& named, const LayerOptions& options,
                 const Device& device, Machine& machine) {
   Layer layer(machine, program, named.sizes, options.seed, false);
   layer.draw_target();
-  const std::vector<Entry> entries = entries_of(layer);
+  std::printf("%s: %s\n", named.name, text_of(named.sizes).c_str());
+  LayerChecks checks(layer);
   // All that a launch reads is there then, in whatever order they are timed.
-  layer.run(entries.back().launches);
+  checks.launches();
+  if (!checks.passed()) return false;
+  const std::vector<Entry> entries = entries_of(layer);
   std::vector<Contestant> contestants;
   for (const Entry& entry : entries) {
     contestants.push_back({entry.name, [&entry](int, cudaStream_t stream) {
@@ -69,7 +73,6 @@ void time_layer(const LayerProgram& program, const NamedLayer& named, const Laye
   }
   const auto stopwatch = gpu_stopwatch();
   const std::vector<Timing> timings = time_contestants(contestants, 1, Rounds::brief, *stopwatch);
-  std::printf("%s: %s\n", named.name, text_of(named.sizes).c_str());
   std::printf("  %-22s %10s %9s %9s %9s\n", "", "us", "TFLOP/s", "MB", "GB/s");
   std::vector<Row> rows;
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -99,6 +102,7 @@ void time_layer(const LayerProgram& program, const NamedLayer& named, const Laye
                     {"version", ""}});
   }
   if (!options.csv.empty()) append_csv(options.csv, kLayerColumns, rows);
+  return true;
 }
 
 }  // namespace gg

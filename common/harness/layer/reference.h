@@ -66,6 +66,22 @@ class Sum {
   double magnitudes_ = 0;
 };
 
+// The unit's output of a gate and its up, and the loss by all three, from the loss by that output.
+template <class Number>
+Number unit_of(Number gate, Number up, Number prob) {
+  return rounded(gate * sigma(gate) * up * prob);
+}
+template <class Number>
+struct GluDerivative {
+  Number gate, up, prob;
+  GluDerivative(Number of_gate, Number of_up, Number of_prob, Number by_unit) {
+    const Number s = sigma(of_gate), a = of_gate * s, with_prob = by_unit * of_prob;
+    gate = with_prob * of_up * (s + a * (Number(1) - s));
+    up = with_prob * a;
+    prob = by_unit * a * of_up;
+  }
+};
+
 // A step depends on these; a gradient is the loss by one of them. Each in the layout that
 // LayerTensors names. BIAS [experts, 2 inner] is added to c: zeros, as the layer has none.
 enum Of { TOKENS, W1, W2, PROB, BIAS, ALL };
@@ -145,8 +161,7 @@ class Reference {
       c[j] = rounded(sum.in_f32() + p_[BIAS][bias_at(row) + size_t(j)]);
     }
     for (int i = 0; i < inner_; ++i) {
-      const Number gate = c[epilogue::gate_column(i)], up = c[epilogue::up_column(i)];
-      unit[i] = rounded(gate * sigma(gate) * up * p_[PROB][size_t(row)]);
+      unit[i] = unit_of(c[epilogue::gate_column(i)], c[epilogue::up_column(i)], p_[PROB][size_t(row)]);
     }
     for (int h = 0; h < hidden_; ++h) {
       Sum<Number> sum;
@@ -167,14 +182,12 @@ class Reference {
         sums_[W2][w].add(dy[h] * unit_[at(row, inner_) + size_t(i)]);
       }
       const size_t gate_at = size_t(epilogue::gate_column(i)), up_at = size_t(epilogue::up_column(i));
-      const Number s = sigma(c[gate_at]), a = c[gate_at] * s, by_unit = dunit.in_f32(),
-                   with_prob = by_unit * p_[PROB][size_t(row)];
-      const Number dgate = with_prob * c[up_at] * (s + a * (Number(1) - s)), dup = with_prob * a;
-      sums_[PROB][size_t(row)].add(by_unit * a * c[up_at]);
-      sums_[BIAS][bias_at(row) + gate_at].add(dgate);
-      sums_[BIAS][bias_at(row) + up_at].add(dup);
-      dc[gate_at] = rounded(dgate);
-      dc[up_at] = rounded(dup);
+      const GluDerivative<Number> by(c[gate_at], c[up_at], p_[PROB][size_t(row)], dunit.in_f32());
+      sums_[PROB][size_t(row)].add(by.prob);
+      sums_[BIAS][bias_at(row) + gate_at].add(by.gate);
+      sums_[BIAS][bias_at(row) + up_at].add(by.up);
+      dc[gate_at] = rounded(by.gate);
+      dc[up_at] = rounded(by.up);
     }
     for (int h = 0; h < hidden_; ++h) {
       const size_t token = token_at(row) + size_t(h);

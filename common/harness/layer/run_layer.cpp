@@ -54,13 +54,15 @@ Exit run(const Chapter& chapter, const LayerProgram& program, const LayerOptions
   machine->play_at_most(8);
   Layer small(*machine, program, kSmall, options.seed, true);
   small.make_target();
-  if (!check(program, small, options, device.emulated, options.check)) {
+  bool right = check(program, small, options, device.emulated, options.check);
+  if (right && options.bench && device.emulated) count_layer(small);
+  if (right && options.bench && !device.emulated) {
+    for (const NamedLayer& each : options.layers)
+      right &= time_layer(program, each, options, device, *machine);
+  }
+  if (!right) {
     std::printf("%s: FAILED\n", chapter.id);
     return Exit::check_failed;
-  }
-  if (options.bench && device.emulated) count_layer(small);
-  if (options.bench && !device.emulated) {
-    for (const NamedLayer& each : options.layers) time_layer(program, each, options, device, *machine);
   }
   std::printf("%s: ok%s\n", chapter.id, device.emulated ? ", on the emulator" : "");
   return Exit::ok;
