@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A group is what blocks know of it: its D, its sizes and the order of its tiles.
+// A group as blocks know it: where its D is, its sizes, and the order of its tiles.
 #pragma once
 #include <cstdio>
 
@@ -8,9 +8,9 @@
 namespace chapter {
 
 // [group]
-struct Group {  // what a block must know of a group
-  void* d;      // first element of D, of the T of plan, Tiles and store_sums: launch_as has one for all
-  int row0;     // first row, as the map of A counts: 0 in a map of the group's own
+struct Group {
+  void* d;   // first element of D, a T: launch_as gives `plan` and the product's kernel the same T
+  int row0;  // first row, as the map of A counts: 0 in a map of the group's own
   int rows, n, k, ldd;
   GG_HD int tiles_m(int bm) const { return (rows + bm - 1) / bm; }
   GG_HD int tiles(int bm, int bn) const { return tiles_m(bm) * ((n + bn - 1) / bn); }

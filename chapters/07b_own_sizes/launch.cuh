@@ -15,7 +15,7 @@ namespace chapter {
 // dimensions [G,3] of A, B, D. Null where groups are packed. The host cannot look into them, so the
 // caller guarantees: K is not 0; N, K and leading dimensions are multiples of 8; A and B lie at
 // multiples of 16 bytes, D at multiples of 4. `plan` asserts it in debug builds. The array a_ptrs
-// itself lies at a multiple of 16 bytes, else no blank map can be made of it.
+// itself lies at a multiple of 16 bytes, else the driver refuses the blank maps, which have its address.
 template <class T>
 struct GroupArrays {
   const T* const* a_ptrs;
@@ -28,8 +28,8 @@ struct GroupArrays {
 template <class C, class T, class Offset>
 void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
                const GroupArrays<T>& arrays, int blocks, cudaStream_t stream) {
-  // Packed groups: these are their maps, `packed` in grouped_gemm; plan does not look at them. Sizes of
-  // their own: these are `blanks` in plan, which makes maps from them; grouped_gemm does not look.
+  // Packed groups: these are their maps, `packed` in grouped_gemm, and plan does not read them. Sizes of
+  // their own: these are `blanks` in plan, which makes maps from them, and grouped_gemm does not read them.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows, 1}, {BK, C::BM, 1}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
   const bool own_maps = arrays.sizes != nullptr;  // plan checks `sizes` instead

@@ -15,6 +15,8 @@
 
 namespace chapter {
 
+// Who: the loading warp. Its tiles, and the slices of each, are those of multiply_tiles, in the same
+// order: where one side counts a slice more, it waits for ever.
 // `own_maps`: groups have sizes of their own, and maps in `schedule`. Each `plan` changes these, so they
 // must be acquired. Otherwise `packed`, a __grid_constant__ parameter of the kernel, has the maps of all
 // groups' A and B. CUDA sees to it that TMA reads a launch's own parameters.

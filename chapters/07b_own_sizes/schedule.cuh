@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The list of all groups and their tiles and, where groups have sizes of their own, two tensor maps for
-// each group. One launch writes all this; then each block takes every W-th of W blocks' tiles, and its
-// loading warp finds them.
+// each group. `plan` writes all this. In the product's kernel block b of W takes tiles b, b + W,
+// b + 2W .., which its loading warp finds.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace chapter {
 
-constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
+constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;  // PLANNERS: threads of a block of `plan`, at most
 
 // At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
 __device__ struct {
@@ -52,8 +52,9 @@ __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, con
   // [/maps]
 }
 
-// Blocks of `plan`, of so many warps. Block 0 writes the schedule. If groups have maps of their own,
-// each warp of the blocks after it makes those of one group, so there are at least `groups` warps.
+// The number of blocks of `plan`, with `warps` warps each. Block 0 writes groups and first. If groups
+// have maps of their own, each warp of the blocks after it makes those of one group: too few blocks
+// would leave the last groups the maps of an earlier launch.
 inline int plan_blocks(int groups, int warps, bool own_maps) {
   return own_maps ? 1 + (groups + warps - 1) / warps : 1;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How a consumer's sums get to memory: each thread stores its own.
+// How a consumer's sums get to memory: each thread stores its own, two neighbours, 4 bytes, at a time.
 
 #pragma once
 
@@ -10,15 +10,17 @@
 namespace chapter {
 
 // Who: a whole warpgroup. row_in_tile, col_in_tile: where its sums begin. T: of D.
-// Pairs are stored as 4 bytes: the group's D is at a multiple of 4, its N and ldd are even (callers
-// of launch() guarantee multiples of 8).
+// The group's D is at a multiple of 4, its N and ldd are even (callers of launch() guarantee multiples
+// of 8): so a pair starts at a multiple of 4 bytes and lies in D or outside it. Rows from tile.rows on
+// and columns from tile.cols on are not the tile's, and are not written.
 template <class C, class T>
 __device__ void store_sums(const float (&sums)[C::SUM_COLUMNS / 2], const Tile& tile, int row_in_tile,
                            int col_in_tile) {
   T* const d = static_cast<T*>(tile.d);
   const int warp = int(threadIdx.x) / 32 % 4, lane = int(threadIdx.x) % 32;
+  // Sums i and i + 1 are neighbours in a row; i + 2 is 8 rows further down, i + 4 is 8 columns on.
 #pragma unroll
-  for (int i = 0; i < C::SUM_COLUMNS / 2; i += 2) {  // sums i and i + 1 are neighbours in a row
+  for (int i = 0; i < C::SUM_COLUMNS / 2; i += 2) {
     const int r = row_in_tile + warp * 16 + i / 2 % 2 * 8 + lane / 4;
     const int c = col_in_tile + i / 4 * 8 + lane % 4 * 2;
     const uint32_t pair = gg::ptx::cvt_rn_x2<T>(sums[i], sums[i + 1]);
