@@ -12,6 +12,8 @@ namespace chapter {
 constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
 
+static_assert(BK * 2 == ROW_BYTES);  // elements have 16 bits
+
 // Tiles of BM rows and BN columns.
 template <int BM_, int BN_>
 struct Config {
@@ -26,16 +28,20 @@ struct Config {
   static_assert(CONSUMERS == 2 && (BM == 64 || BM == 128));
   static constexpr bool BY_ROWS = BM == 128;  // consumers have 64 rows each, else half of the columns each
   static constexpr int SUM_COLUMNS = BY_ROWS ? BN : BN / 2;                 // of a consumer
+  static_assert(SUM_COLUMNS % 8 == 0 && SUM_COLUMNS <= 256);                // what one wgmma computes
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // stages start where the swizzle does
   static constexpr int SHARED_BYTES = 200 * 1024;  // stages of any of these tiles fill 192 KB of it
   static_assert(SHARED_BYTES <= 226 * 1024);       // of 227 KB: barriers and mailbox have the last
   static constexpr int STAGES = SHARED_BYTES / (A_BYTES + B_BYTES);  // slices in shared memory
+  static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
 struct Maps {
   CUtensorMap a, b;
 };
 
+// A message of the scheduling warp: 16 bytes, which one instruction writes.
 struct alignas(16) Tile {
   int group;       // -1: there is no other tile
   int row0, rows;  // its first row, as A and D count, and how many it has

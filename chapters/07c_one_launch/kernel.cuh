@@ -31,6 +31,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES];
   __shared__ Mailbox mailbox;
+  // `bars` and `mailbox` come first, `shared` begins at the next multiple of 1024.
+  static_assert(sizeof(bars) + sizeof(mailbox) <= 1024);
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
@@ -41,7 +43,9 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CONSUMERS);  // `release` of each
     }
-    mailbox.init(1 + 4 * C::CONSUMERS);  // warps that call tiles.next: those that load or multiply
+    // The warps that call tiles.next: those that load or multiply. With a smaller number a tile
+    // may be overwritten before all have read it, with a larger one a second tile is never sent.
+    mailbox.init(1 + 4 * C::CONSUMERS);
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a);
     gg::ptx::prefetch_tensormap(&maps.b);

@@ -16,6 +16,8 @@
 
 namespace chapter {
 
+// Who: the loading warp. It must count as many slices for a tile as multiply_tiles does: where one
+// side counts a slice more, it waits for ever.
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, TileReceiver tiles, int k) {
   const int k_tiles = (k + BK - 1) / BK;
@@ -25,7 +27,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, TileReceiver 
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // All consumers have multiplied what was in this stage. In lap 0 nothing was (ring.cuh).
+      // All consumers have multiplied what was in this stage; in lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::A_BYTES + C::B_BYTES);

@@ -16,7 +16,7 @@
 
 namespace chapter {
 
-// Sums stay in registers, so all of it is inlined.
+// Who: a consumer's four warps. Sums stay in registers, so all of it is inlined.
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileReceiver tiles, int n, int k) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;
@@ -25,8 +25,9 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
-  // one thread may speak for them. The kernel initialised `empty` for one arrival of each consumer.
+  // To be called when a wait has said that the products of the stage's slice are done. These are one
+  // operation of four warps, so all four have waited for `full`, and none reads the stage any more:
+  // one thread arrives for all.
   const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
@@ -34,7 +35,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   for (Tile tile; tiles.next(tile);) {
     float sums[C::SUM_COLUMNS / 2];
     // [multiply]
-    int last = 0;  // stage of the slice before
+    int last = 0;  // stage of the slice before, whose products may still run
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
