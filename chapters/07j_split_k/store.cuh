@@ -32,9 +32,9 @@ class Store {
   static_assert(sizeof(T) == 2 && ROW_BYTES == 64 * sizeof(T));  // launch.cuh's boxes of D
 
   // [actions]
-  // A tile's actions. They count down, so a new one goes between two others, and all above it get
-  // one more. LAST_WAIT stays the last before DONE, for `put` relies on it.
+  // A tile's actions. They count down: a new one goes between two others, and those above it grow by 1.
   static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
+  static_assert(LAST_WAIT == DONE + 1, "where rows are held, `put` does not wait before it writes");
 
   // A tile of at most STORE_ROWS rows holds none, and skips the two actions of held rows.
   __device__ int action_after(int action) const {
@@ -179,9 +179,10 @@ class Store {
   // is only indexed by constants, in unrolled loops. Not initialised: `put` fills it up to the
   // tile's width, and `proceed` reads no further.
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) * 64 / 128 / 2 : 1];
-  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that `put` took: as D counts, and how many
-  int action_ = DONE;                   // its next action
-  bool has_sent_ = false;               // a tile before: read where no rows are held
+  // The tile that `put` took: its first row in D, how many it has, this consumer's first column.
+  int row0_ = 0, rows_ = 0, col0_ = 0;
+  int action_ = DONE;      // the next one for that tile
+  bool has_sent_ = false;  // `put` has taken a tile. Needed only where no rows are held
 };
 
 }  // namespace chapter
