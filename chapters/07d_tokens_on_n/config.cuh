@@ -29,8 +29,10 @@ struct Config {
   // setmaxnreg deals out no more than the block starts with: a multiple of 8 for each thread.
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
                 (CONSUMERS + 1) * (65536 / THREADS / 8 * 8));
+  // A consumer has 64 of the tile's columns: the rows of wgmma's left operand.
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0, "a part begins with a whole pattern");
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES);
   static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
   static_assert(SHARED_BYTES <= 226 * 1024);  // of 227 KB: barriers and mailbox have the last
