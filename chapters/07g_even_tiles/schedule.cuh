@@ -20,7 +20,9 @@ namespace chapter {
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
 // tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
 // a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
-// would not show.
+// would not show. To receive tile i, a warp needs slices of the tiles before it, and none of tile i.
+// So tile i + 1 is sent without any slice of tile i, and a consumer may wait for it before it has released
+// the last slice of tile i, but not before it has released those of tile i - 1.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -57,9 +59,11 @@ struct Mailbox {
   __device__ Tile receive(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
-    __syncwarp();  // all lanes' reads of `tile` come before its place is given back
-    // Arrive only when lane 0's words are in registers: the first block may then overwrite `tile`.
-    // has_come is always true, but the compiler cannot know what memory holds, and must compare.
+    __syncwarp();  // all lanes have left the wait, and begun to read, before lane 0 arrives
+    // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
+    // registers: has_come is always true, but the compiler cannot know what memory holds, and must
+    // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
+    // out. For the same reason the comparison waits for all lanes: one instruction loads for them.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
