@@ -22,7 +22,8 @@ constexpr int PRODUCT_K = 64, PRODUCT_BYTES = 32;  // depth of a product, and it
 // An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
-constexpr int PAD_ROWS = 256;                              // groups have multiples of so many rows
+// Groups have multiples of so many rows. Tiles here need multiples of BM; pairs of blocks would need 256.
+constexpr int PAD_ROWS = 256;
 static_assert(PAD_ROWS % BM == 0 && BM % ATOM_ROWS == 0);  // tiles have all their rows, and begin atoms
 constexpr int SHARED_BYTES = 226 * 1024;                   // of 227 KB: barriers and the like have the last
 
@@ -34,8 +35,9 @@ struct Config {
   static constexpr int V = V_, BN = BN_;
   static_assert(BN % ATOM_ROWS == 0);                 // a tile's columns begin and end with atoms
   static_assert(ATOM_BLOCKS % (PRODUCT_K / V) == 0);  // the scales of a product are in one atom
+  static_assert(BK % (V * ATOM_BLOCKS) == 0);         // a slice has whole atoms
   // [atoms]
-  static constexpr int ATOMS = BK / V / ATOM_BLOCKS;  // of a slice's scales, side by side along K
+  static constexpr int ATOMS = BK / V / ATOM_BLOCKS;  // along K in a slice, for each 128 rows
   static constexpr int SFA_BYTES = ATOMS * ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * SFA_BYTES;
   static constexpr int SFA_COLUMNS = ATOMS * ATOM_COLUMNS, SFB_COLUMNS = BN / ATOM_ROWS * SFA_COLUMNS;
   // [/atoms]
@@ -44,7 +46,7 @@ struct Config {
   static_assert(ACCUMULATORS * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
-  // As many as the boxes of launch.cuh bring.
+  // As many as the four boxes of launch.cuh bring: else `full` completes too early or never.
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
   static constexpr int STAGES = SHARED_BYTES / STAGE_BYTES;  // slices in shared memory
   static_assert(STAGES >= 2);                                // one is loaded while another one is multiplied

@@ -45,6 +45,7 @@ void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint
   };
   // [/map]
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
+  // The bytes of these four boxes are STAGE_BYTES of config.cuh.
   const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atom_rows(rows), 1),
                      scale_map(sfb, groups * atom_rows(n), tile.n / ATOM_ROWS)};
   const int multiprocessors = gg::multiprocessors();

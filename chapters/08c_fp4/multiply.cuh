@@ -22,6 +22,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<C::STAGES> ring;
   Ring<C::ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile);) {
+    // From here on one lane, which alone counts in `ring` and `accumulator`. No instruction of the
+    // whole warp may stand below: the others wait at the ballot of the next `tiles.next`.
     if (!elected) continue;
     // The sums that were here have been read. The fence after the wait for `full`, which
     // follows, serves this wait too.
@@ -50,6 +52,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       }
       // [/scales]
       // [multiply]
+      // `scale`: the product's first one in the slice, byte `id` of a row's four in atom `atom`
       for (int product = 0; product < BK / PRODUCT_K; ++product) {  // two scales or four of each row
         const int scale = product * PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_mxf4nvf4<C::V>(
@@ -60,7 +63,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
             k_tile > 0 || product > 0);
       }
       // [/multiply]
-      gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // arrives when these products are done
+      gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // when copies and products are done
     }
     gg::ptx::tcgen05_commit(memory.ready_addr + accumulator.stage * 8);  // and the tile's
     accumulator.next();
