@@ -170,7 +170,7 @@ class Data:
         # Figures and most tables are made of these.
         self.rows = [row for row in rows if not row.choices.sustained]
         self.everywhere = [row for row in newest_on_each(first) if not row.choices.sustained]
-        # Tables and the figure of libraries are made of these: of the card that was last timed beside them.
+        # Tables and the figure of libraries are made of these, of the last card timed beside them.
         self.compared_everywhere = newest_on_each(row for row in beside_libraries(first) if not row.choices.sustained)
         last = max(self.compared_everywhere, key=lambda row: row.date, default=None)
         self.compared = [row for row in self.compared_everywhere if row.device == last.device]

@@ -3,6 +3,7 @@
 // The launches of a step, each beside the operands that it found in memory.
 
 #include <algorithm>
+#include <cstdio>
 
 #include "common/harness/layer/layer_check.h"
 #include "common/harness/layer/reference.h"
@@ -10,7 +11,7 @@
 namespace gg {
 namespace {
 
-constexpr int kLooks = 8;       // rows of a layer that are looked at, from its first to its last; and tokens
+constexpr int kLooks = 8;       // rows that are checked, from the first to the last; and tokens
 constexpr int kColumns = 64;    // of dbias
 constexpr int kWeights = 4096;  // at the beginning and at the end of W1 and of W2
 constexpr float kRate = 1;
@@ -28,7 +29,7 @@ std::vector<Rounded> exact(const std::vector<Value>& values) {
   return all;
 }
 
-// What was found, and what should be there.
+// Numbers that a device made, and what they should be.
 template <class Value>
 struct Found {
   std::vector<Value> got;
@@ -91,8 +92,8 @@ void LayerChecks::products() {
   check("c", t_.x, t_.w1, t_.c, Format::bf16, forward(2 * inner, hidden, BLayout::nk), usual);
   check("y", t_.unit, t_.w2, t_.y, Format::bf16, forward(hidden, inner, BLayout::nk), usual);
   check("dx", t_.dc, t_.w1, t_.dx, Format::bf16, forward(hidden, 2 * inner, BLayout::kn), usual);
-  // One row may outweigh all others, and the sum be as large as all magnitudes from there on. A tensor
-  // core cuts off up to 2^-23 of it at each step of 16 rows: more than usual from 257 rows on.
+  // One row may outweigh all others, and the sum be as large as all magnitudes from there on. A
+  // tensor core cuts off up to 2^-23 of it at each step of 16 rows: more than usual from 257 rows on.
   const auto most = [&](const Group& of) { return std::max(usual(of), 0x1p-23 * ((of.k + 15) / 16)); };
   check("dW1", t_.dc, t_.x, t_.dw1, Format::f32, gradient(2 * inner, hidden), most);
   check("dW2", t_.dy, t_.unit, t_.dw2, Format::f32, gradient(hidden, inner), most);
@@ -131,8 +132,8 @@ void LayerChecks::rows() {
     }
     unit.add(layer_.download(t_.unit + row * inner, inner), units);
     dc.add(layer_.download(t_.dc + row * 2 * inner, 2 * inner), by_c);
-    // A tensor core's sums are all cut towards zero, and the unit's output goes with the sum: errors
-    // of all columns may have one sign, so their deviations add up.
+    // A tensor core cuts all sums towards zero, and the unit's output has the sum's sign more often
+    // than not. So the errors of all columns may have one sign, and their deviations add up.
     dprob.add(layer_.download(t_.dprob + row, 1), {{by_prob.in_f32().value, square(deviations)}});
 
     // The expert's last columns of dbias: the device adds up dc before it rounds that.

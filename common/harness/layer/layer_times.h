@@ -15,8 +15,8 @@ namespace gg {
 
 extern const std::vector<std::string> kLayerColumns;  // of --csv
 
-// Checks each launch of a layer on a GPU, then times it and prints both. Of the options it takes the
-// seed and --csv. Returns false, and times nothing, where a check failed.
+// Checks each launch of a layer on a GPU, then times it and prints both. Of the options it takes
+// the seed and --csv. Returns false, and times nothing, where a check failed.
 bool time_layer(const LayerProgram& program, const NamedLayer& named, const LayerOptions& options,
                 const Device& device, Machine& machine);
 // On the emulator, in place of times: multiply-adds and bytes that the kernels asked for.
