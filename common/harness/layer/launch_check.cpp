@@ -93,7 +93,7 @@ void LayerChecks::products() {
   check("y", t_.unit, t_.w2, t_.y, Format::bf16, forward(hidden, inner, BLayout::nk), usual);
   check("dx", t_.dc, t_.w1, t_.dx, Format::bf16, forward(hidden, 2 * inner, BLayout::kn), usual);
   // One row may outweigh all others, and the sum be as large as all magnitudes from there on. A
-  // tensor core cuts off up to 2^-23 of it at each step of 16 rows: more than usual from 257 rows on.
+  // tensor core cuts off up to 2^-23 of it at each step of 16 rows: more than usual above 256 rows.
   const auto most = [&](const Group& of) { return std::max(usual(of), 0x1p-23 * ((of.k + 15) / 16)); };
   check("dW1", t_.dc, t_.x, t_.dw1, Format::f32, gradient(2 * inner, hidden), most);
   check("dW2", t_.dy, t_.unit, t_.dw2, Format::f32, gradient(hidden, inner), most);
