@@ -45,7 +45,8 @@ struct Config {
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
   // A consumer's shared memory. D_BOX_BYTES: all boxes of one output, up to four. STORE_BYTES: D's
-  // and D_col's. CODE_BYTES: a scale code for each row and warp.
+  // and D_col's. CODE_BYTES: a scale code for each row and warp, read as words: all that lies before
+  // them in shared memory is a multiple of 4 bytes.
   static constexpr int D_BOX_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;
   static constexpr int STORE_BYTES = 2 * D_BOX_BYTES;
   static constexpr int CODE_BYTES = BM * 4;

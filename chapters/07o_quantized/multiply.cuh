@@ -104,7 +104,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       // Read early, during the last products: the tile after it, found already, can be
       // sent to load_tiles.
       more = tiles.next(next);
-      // It loads alpha, prob, bias and offsets, during the last products too.
+      // It loads alpha, prob, bias and offsets. Before the wait, so that ptxas may issue these loads
+      // during the last products. No test checks that it does.
       Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,
                              memory.codes + consumer * C::CODE_BYTES, barrier_of(consumer));
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied

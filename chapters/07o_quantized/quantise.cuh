@@ -127,9 +127,9 @@ class Quantiser {
   // Whether an atom has this consumer's columns. Atoms end at N, rounded up; from N on their
   // codes are 0.
   __device__ bool has_codes() const { return col0_ < round_up(n_, ATOM); }
-  // Whether no tile has the other 64 columns of the atom, since they begin at N or after it. Then
-  // this consumer stores their codes, 0. Where BN is ATOM, the consumer beside this one does. So
-  // would the other block of a pair with BN = 64, whose tile always has them: there is no such pair.
+  // Whether no tile has the other 64 columns of this consumer's atom, since they begin at N or after
+  // it. Then this consumer stores their codes too, 0. Where BN is ATOM, the block's other consumer
+  // has those columns. A pair with BN = 64 would have them in its other block, so it is ruled out.
   static_assert(C::BN % ATOM == 0 || (C::BN == 64 && C::CLUSTER == 1));
   __device__ bool is_alone() const { return C::BN == 64 && col0_ % ATOM == 0 && col0_ + 64 >= n_; }
 
@@ -165,7 +165,7 @@ class Quantiser {
 
   // Finds the largest magnitude of each row of a box in this warp's 16 columns, and writes the code
   // that these alone would have to row_codes_. Eight lanes have the same rows: they trade, until
-  // each has one row, row_of_lane. Returns the magnitude of that row, NaN if there is one.
+  // each has one row, row_of_lane. Returns the magnitude of that row's 16 columns, NaN if one is NaN.
   // [trade]
   __device__ uint32_t trade_row_maxima(const float (&v)[16], int box) const {
     float kept[8];
@@ -282,8 +282,9 @@ class Quantiser {
     return elements;
   }
 
-  // Stores two codes of each row, for the consumer's 64 columns, or all four of an
-  // atom's row (is_alone).
+  // Stores two codes of each row, for the consumer's 64 columns, or all four of an atom's row
+  // (is_alone). They are aligned: the code of column 0 of an atom begins a word, and that of column
+  // 64 its upper half.
   template <int ROWS>
   __device__ void store_row_codes() const {
     if (!has_codes()) return;
