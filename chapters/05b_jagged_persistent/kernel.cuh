@@ -130,7 +130,8 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds.
+// are added; 16 columns further right it is another one, which an xor finds: before `swizzle` the
+// lane's chunk number has zeros in the bits that kk and j add, in B because WN divides `warp_col`.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {

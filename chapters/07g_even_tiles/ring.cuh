@@ -12,8 +12,8 @@ struct Ring {
   int stage = 0;
   // A parity: lap % 2, where a lap is one use of all stages. In lap t, phase t of the stage's
   // `full` ends when the slice has landed: wait for `phase`. Phase t - 1 of its `empty` ends when
-  // the slice before it is multiplied: wait for `phase ^ 1`, which in lap 0 goes on at once, as on
-  // any new mbarrier.
+  // the stage's slice of lap t - 1 is multiplied: wait for `phase ^ 1`, which in lap 0 goes on at
+  // once, as on any new mbarrier.
   int phase = 0;
   __device__ void next() {
     if (++stage < STAGES) return;

@@ -93,7 +93,7 @@ class Quantiser {
       if (box + 1 < BOXES) load_probs(box + 1);  // in time for the next rows
       auto& v = reinterpret_cast<float(&)[16]>(sums[box * 16]);
       make_values(v, probs_[box % 2]);
-      // A row's 16 columns of this warp, or none of them if one is NaN.
+      // Counts a row's 16 columns of this warp, unless one of them is NaN.
       largest_bits = gg::epilogue::amax_with(largest_bits, trade_row_maxima(v, box));
       quantise_columns(v, box, store);
     }

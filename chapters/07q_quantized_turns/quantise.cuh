@@ -106,7 +106,7 @@ class Quantiser {
       for (int half = 0; half < C::HALVES; ++half) {
         auto& v = sums_of(half, box);
         make_values(v, probs_[box % 2], half);
-        // A row's 16 columns of this warp, or none of them if one is NaN.
+        // Counts a row's 16 columns of this warp, unless one of them is NaN.
         largest_bits = gg::epilogue::amax_with(largest_bits, trade_row_maxima(v, box, half));
         quantise_columns(v, box, half, store);
       }
