@@ -39,6 +39,7 @@ struct Mailbox {
     __syncwarp();  // else a slow lane could find `received` two phases on
   }
   // Who: the same warp. Lane 4 r + w sends word w to block r.
+  // Waits by itself: after a wait_received of the same phase it goes on at once.
   __device__ void send(const Tile& next, int phase) {
     wait_received(phase);
     if constexpr (BLOCKS > 1) {

@@ -17,6 +17,7 @@ static __device__ int claimed[COUNTERS];  // how often each was claimed; 0 betwe
 // On the host: the number of the next launch's counter. A recorded launch has it again in each replay.
 inline int next_counter() {
   static std::atomic<unsigned> launches = 0;
+  static_assert(~0u % COUNTERS == COUNTERS - 1u);  // so that counters stay in order where it wraps
   return int(launches++ % COUNTERS);
 }
 
@@ -37,7 +38,7 @@ constexpr int LEAST_SLICES = 32;
 // back, and a later launch that has it may leave tiles out. With `tiles` too small, or too many
 // claims, it is set back while others still claim: tiles are made twice, and a worker's indices go
 // down, for which TileFinder::find may return a tile outside D. With `tiles` too small by `workers`
-// or more the launch never ends, for no claim lies past the last tile.
+// or more the launch never ends: the worker that sets it back has a tile, and claims again.
 // [claim]
 __device__ inline int claim(int counter, int workers, int tiles) {
   int index = 0;
