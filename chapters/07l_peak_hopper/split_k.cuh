@@ -105,7 +105,7 @@ class AddSums {
   __device__ uint32_t read_addr() const { return landed_addr_ + 8; }
 
   int k_rank_, blocks_, barrier_;
-  int phase_ = 0;  // parity of the number of tiles added
+  int phase_ = 0;  // parity of the number of tiles sent or added
   uint32_t landed_addr_;
   float* sums_;
 };
