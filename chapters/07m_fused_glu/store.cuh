@@ -118,7 +118,7 @@ class BoxStore {
 
   // [send]
   // Stores `rows` rows of D from the beginning of shared memory. The first one is the tile's row `first`.
-  // Threads store what fills no box: 4 of them the 4 chunks of a row, the consumer 32 rows at a time.
+  // Threads store what fills no box: 4 of them the D_BYTES / 16 = 4 chunks of a row, 128 of them 32 rows.
   __device__ void send(int first, int rows) {
     const int row0 = row0_ + first, boxes = rows / STEP, chunk = thread() % 4;
     gg::ptx::fence_proxy_async();

@@ -25,11 +25,11 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   Maps<C> maps;
   // [map]
   // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
-  // order and change with it: activate_rows (an up is two sums further), Factors (the gate's column
-  // is warp * 8 + lane / 4), store.cuh (warp w writes chunk w of a row, and what reads the row in
-  // shared memory, TMA or a thread of `send`, finds its chunks in the order of D's columns). D's box
-  // below, D_BYTES, col0 / 2 in multiply.cuh and up_bias in Factors rely on an up being 32 columns
-  // after its gate in memory. No assertion compares all these: values would be wrong.
+  // order in a stage: activate_rows (an up is two sums further), Factors (the gate's column is
+  // warp * 8 + lane / 4), store.cuh (chunk w of a row of D is warp w's: it writes it there, and TMA
+  // and `send` read chunks in the order of D's columns). These on an up's being 32 columns after
+  // its gate in memory: D's box below, D_BYTES, col0 / 2 in multiply.cuh, up_bias in Factors. No
+  // assertion compares all these: who changes an order changes them, else values are wrong.
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
   // The last dimension goes through all groups, each with n / PAIR whole PAIRs, as load.cuh counts
   // them: `launch` refuses another n. A group's last tile may have columns of the next group, or
