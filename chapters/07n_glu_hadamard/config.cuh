@@ -102,7 +102,6 @@ struct alignas(16) Tile {
 };
 
 // A tile of a consumer's 32 columns of X in shared memory: what its storing warp has to know.
-// Calls of `put` and put_none have the four in this order. All are int: a swap of two compiles.
 struct alignas(16) OutputTile {
   int group;   // -1: there is no other tile
   int row0;    // its first row, as D counts

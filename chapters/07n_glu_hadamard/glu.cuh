@@ -16,14 +16,14 @@ namespace chapter {
 
 static_assert(PAIR == 2 * gg::epilogue::GLU_COLUMNS);  // as gate_column and up_column count
 
-struct Operands {      // of the epilogue, and where its largest |Y| go, in global memory
+struct Operands {      // of the epilogue, and a result of it: amax. In global memory
   const float* alpha;  // [G]
   const float* prob;   // [rows]
   const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
   gg::Format bias_format;
   bool geglu;     // or swiglu
   const bf16* w;  // [16,16]; null: the butterfly
-  float* amax;    // [G]
+  float* amax;    // [G]; the result: each group's largest |Y|, before the launch minus infinity
 };
 
 // A thread's factors and biases in a tile.

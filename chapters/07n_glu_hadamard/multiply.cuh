@@ -111,8 +111,8 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       if (hands_over(k_rank)) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
-        // An OutputTile. tile.col0 would be wrong: it counts B's columns, and is the whole block's.
-        outbox.put(words, {tile.group, tile.row0, tile.rows, col0 / 2});
+        // tile.col0 would be wrong: it counts B's columns, and is the whole block's.
+        outbox.put(words, {.group = tile.group, .row0 = tile.row0, .rows = tile.rows, .d_col0 = col0 / 2});
       }
       // [/end]
     };

@@ -63,7 +63,7 @@ class Outbox {
   // Call it once, after the last tile: the storing warp returns.
   __device__ void put_none() const {
     gg::ptx::bar_sync(hand_over_.emptied, HandOver::THREADS);
-    if (threadIdx.x % 128 == 0) *tile_ = {-1, 0, 0, 0};
+    if (threadIdx.x % 128 == 0) *tile_ = {.group = -1, .row0 = 0, .rows = 0, .d_col0 = 0};
     gg::ptx::bar_arrive(hand_over_.filled, HandOver::THREADS);
   }
 
