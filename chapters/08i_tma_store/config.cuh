@@ -34,6 +34,7 @@ constexpr int ACCUMULATORS = 1;  // tiles of sums that fit beside the scales: pr
 // each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
 constexpr int PART = 32;
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
+static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // This block's rank in its cluster: launch.cuh makes it x of the grid.

@@ -25,7 +25,7 @@ class Output {
       : shared_(shared), box_bytes_(32 * PART * gg::format_info(format).bits / 8) {}
 
   // Who: a whole warp, each lane with the values of its row. `row0`: of the first lane. Columns after the
-  //   tensor's last one are left out.
+  //   tensor's last one are left out. A format without a line below would send what the box held before.
   // [store]
   __device__ void store(Format format, const CUtensorMap* map, const float (&v)[PART], int row0, int col) {
     unsigned char* box = shared_ + box_off_;
@@ -50,7 +50,8 @@ class Output {
   }
   // [/store]
 
-  // Who: a whole warp, after its last box. Shared memory must be there until TMA has read it.
+  // Who: a whole warp, after its last box. Shared memory must be there until TMA has read it. The wait is
+  //   for copies of its own lane: `elect` chooses the same one as in `store`.
   __device__ void finish() {
     if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
   }
@@ -61,7 +62,8 @@ class Output {
   template <Format D>
   __device__ static void write(unsigned char* box, const float (&v)[PART]) {
     constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>,
-                  UNITS = PART / IN_WORD / 4;  // of 16 bytes, a row
+                  UNITS = PART / IN_WORD / 4;              // of 16 bytes, a row
+    static_assert(OUTPUT_BYTES % (32 * UNITS * 16) == 0);  // boxes: box_off_ meets the end exactly
     const int lane = int(threadIdx.x) % 32, swizzle = lane * UNITS / 8 % UNITS;
     auto* row = reinterpret_cast<uint4*>(box) + lane * UNITS;
 #pragma unroll
@@ -79,7 +81,7 @@ class Output {
   int box_off_ = 0;  // of the next one
 };
 
-// The map of an output [rows,columns]. Its swizzle is as long as a row of a box.
+// The map of an output [rows,columns]. Its swizzle, as long as a row of a box, is that of `write`.
 inline CUtensorMap output_map(Format format, void* data, int64_t rows, int64_t columns) {
   const int bytes = gg::format_info(format).bits / 8;
   return gg::make_tensor_map({.type = bytes == 4   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
