@@ -41,7 +41,7 @@ __device__ inline void overlap_with_neighbours() {
   gg::ptx::griddepcontrol_wait();
 }
 
-// X: a block copies the token of its row.
+// x: a block copies the token of its row.
 __global__ void __launch_bounds__(THREADS)
     gather(const uint4* tokens, const int32_t* token_of, uint4* x, int chunks) {
   overlap_with_neighbours();
@@ -77,7 +77,7 @@ __device__ inline Chunk sum_of_rows(const uint4* rows, const int32_t* row_of, in
 }
 
 // A block sums up the rows of its token, compares that with its target, and stores the derivative
-// of the loss, scale / 2 times the sum of all squares, into each of those rows of dY.
+// of the loss, scale / 2 times the sum of all squares, into each of those rows of dy.
 // [compare]
 __global__ void __launch_bounds__(THREADS)
     compare(const uint4* y, const uint4* target, const int32_t* row_of, int top_k, float scale, uint4* dy,

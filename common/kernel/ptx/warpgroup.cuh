@@ -8,8 +8,8 @@
 
 namespace gg::ptx {
 
-// Who: all warps of a warpgroup. REGISTERS: a multiple of 8, 24 to 256; the kernel was compiled with
-//   a maximum (__launch_bounds__) and starts with it.
+// Who: all warps of a warpgroup. REGISTERS: a multiple of 8, 24 to 256; the kernel was compiled
+//   with a maximum (__launch_bounds__) and starts with it.
 // Does: gives registers back, or waits until as many are free and takes them. What lies in
 //   registers above the new number is lost, what comes is undefined.
 template <int REGISTERS>
