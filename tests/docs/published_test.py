@@ -185,8 +185,8 @@ class PublishedTest(unittest.TestCase):
         found = tables.problems_of(rows)
         sizes = Counter(name for name, _ in found)
         words = {9: "nine", 10: "ten", 12: "twelve"}
-        self.assertIn(f"on {len(found)} problems: {words[sizes['peers']]} of other projects (`peers`), {words[sizes['moe']]} with the rows "
-                      f"of a router (`moe`), {words[sizes['ragged']]} small ones (`ragged`).", text)
+        self.assertIn(f"on {len(found)} problems: {words[sizes['peers']]} mostly of equal groups (`peers`), {words[sizes['moe']]} with the "
+                      f"rows of a router (`moe`), {words[sizes['ragged']]} small ones (`ragged`).", text)
         ratio, library, name = min((tables.fastest(each, True).us_median / each["", Choices(), True].us_median,
                                     tables.fastest(each, True).version, name) for (name, _), each in found.items())
         self.assertIn(f"furthest behind on a problem of `{name}`, where {library.split()[0]} takes {100 - 100 * ratio:.0f} % less time",

@@ -132,8 +132,8 @@ void LayerChecks::rows() {
     }
     unit.add(layer_.download(t_.unit + row * inner, inner), units);
     dc.add(layer_.download(t_.dc + row * 2 * inner, 2 * inner), by_c);
-    // A tensor core cuts all sums towards zero, and the unit's output has the sum's sign more often
-    // than not. So the errors of all columns may have one sign, and their deviations add up.
+    // A tensor core cuts all sums towards zero. Where the terms of all columns have one sign, so
+    // have their errors, and their deviations add up.
     dprob.add(layer_.download(t_.dprob + row, 1), {{by_prob.in_f32().value, square(deviations)}});
 
     // The expert's last columns of dbias: the device adds up dc before it rounds that.
