@@ -30,10 +30,9 @@ static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on it
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [types]
-// Threads of a block for tiles of bm rows; the kernel and `launch` must agree on them, so both call
-// this. Operands of different types are converted in registers: for a tile of 128x128 the 255
-// registers of each of 128 threads would not do, so 256 threads share its sums. An assertion in the
-// kernel refuses smaller tiles of such operands, so what `bm < 128` gives them is never used.
+// Threads of a block for tiles of bm rows, in the kernel and in `launch`. Operands of different types
+// are converted in registers, and the 255 of each of 128 threads would not do: 256 threads share the
+// sums of 128x128, the only tile of such operands, as an assertion in the kernel says.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -174,6 +173,7 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
   static_assert(BM == 128 || (BM == 64 && std::is_same_v<A, B>), "tiles that threads_for is made for");
   static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for(BM, BN), "as it is launched");
   static_assert(A_STAGE_BYTES % 128 == 0 && B_STAGE_BYTES % 128 == 0, "every stage begins in bank 0");
+  static_assert(RESIDENT_THREADS % THREADS == 0, "the launch bounds count whole blocks, and at least one");
   const int warp = int(threadIdx.x) / 32;
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
@@ -188,7 +188,8 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
   };
 
   // [tile]
-  // All threads of a block compute the same tile, so all are in the same one at each barrier.
+  // All threads of a block compute the same tile, so all are in the same one at each barrier. A
+  // group without rows has no tiles, so the loop ends before it divides by `tiles_m`.
   const int group = int(blockIdx.y);
   const int64_t row_begin = offsets[group];  // 64 bits for any Offset: row_begin * k needs them
   const int group_rows = int(offsets[group + 1] - row_begin);
@@ -260,9 +261,9 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
 
 // Every group gets the same number of blocks, whatever its rows: its share, rounded up, of those
 // that fit on the device at once. The host reads no offsets; a graph may be replayed with others.
-// Relies on 1 to 65535 groups, as the grid's y counts them; the harness allows 1 to 4096.
-// Relies also on multiples of 8 for n and k, on A and B that start at multiples of 16 bytes, D at a
-// multiple of two of its elements, and a `b_group_stride` of 0 (one B for all) or a multiple of 8.
+// Relies on 1 to 65535 groups, as the grid's y counts them (the harness allows 4096), of at most
+// 2^31 - 128 rows; on multiples of 8 for n and k; on A and B that start at multiples of 16 bytes, D at
+// a multiple of two of its elements; on a `b_group_stride` of 0 (one B for all) or a multiple of 8.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int n, int k,
             int64_t b_group_stride, gg::TileShape tile, cudaStream_t stream) {
@@ -270,10 +271,9 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
-  // Tiles are square, so tile.m names the kernel. For another shape change the check above, the choice
-  // of a kernel and the refusal after it, or it gets shared memory for its own tiles and the kernel of
-  // others. All types have 128x128. Only bf16 with int32_t has 64x64 too, so that 9 kernels are
-  // compiled and not 12; one_tile_for_others in main.cu tells the harness.
+  // Tiles are square, so tile.m names the kernel. Another shape needs changes in the check above, in
+  // this choice and in its refusal, or it gets its own shared memory and a kernel for other tiles.
+  // Only bf16 with int32_t has 64x64 too (one_tile_for_others in main.cu): fewer kernels to compile.
   if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
   } else {
