@@ -4,7 +4,6 @@
 //
 // G equal groups of M rows: A [G*M,K] and D [G*M,N] have the rows of all groups, B [G*K,N] those of all B[g]:
 //     D[g*M + row, col] = sum over k of A[g*M + row, k] * B[g*K + k, col]
-// New here: WGMMA, which reads A and B where TMA put them. No thread carries operands any more.
 
 #pragma once
 
@@ -27,7 +26,7 @@ constexpr int BM = 64;        // rows of D that a WGMMA computes
 constexpr int MMA_K = 16;     // steps of k that it takes
 constexpr int THREADS = 128;  // a warpgroup: four warps that issue each WGMMA together
 
-// TMA's and WGMMA's names of the swizzle for rows of so many bytes: 128, 64, 32; none for 16.
+// TMA's and WGMMA's swizzle for rows of so many bytes. None is right for 16 only, asserted below.
 template <int ROW_BYTES>
 constexpr CUtensorMapSwizzle MAP_SWIZZLE = ROW_BYTES == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
                                            : ROW_BYTES == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
@@ -52,7 +51,7 @@ template <class T, class D, int BN, int BK>
 __global__ void __launch_bounds__(THREADS, 8)
     grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, D* d,
                  int m, int n, int k) {
-  static_assert(BM == 64 && MMA_K == 16 && THREADS == 128 && sizeof(T) == 2, "WGMMA's, with 16-bit types");
+  static_assert(BM == 64 && MMA_K == 16 && THREADS == 128 && sizeof(T) == 2, "WGMMA's; * 2 is sizeof(T)");
   static_assert(BK == 64 || BK == 32 || BK == 16, "a row of A's box is one swizzle: 128, 64, 32 bytes");
   static_assert(BN == 64 || BN == 32 || BN == 16 || BN == 8, "so is one of B's, or 16 bytes, unswizzled");
   constexpr int A_TILE_BYTES = BM * BK * 2, B_TILE_BYTES = BK * BN * 2;
@@ -63,6 +62,7 @@ __global__ void __launch_bounds__(THREADS, 8)
   const int b_row0 = gg::ptx::keep(group * k);                       // the group's first row in B
   const int col0 = gg::ptx::keep(int(blockIdx.x) * BN);
 
+  // 1024, the longest pattern: TMA swizzles by address, and no descriptor has a base offset.
   __shared__ __align__(1024) unsigned char a_tile[A_TILE_BYTES];  // [BM][BK], 8 KB at most, swizzled
   __shared__ __align__(1024) unsigned char b_tile[B_TILE_BYTES];  // [BK][BN], 8 KB at most, swizzled
   __shared__ uint64_t full;                                       // both parts of a slice have landed
