@@ -25,8 +25,8 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
   // [consumer]
-  // To be called after a wait for the products of the stage's slice. All lanes of this warp started
-  // them together, after copying the header: so one may arrive for all, and both may be overwritten.
+  // Relies on a wait for the products of the stage's slice. All lanes of this warp started them
+  // together, after copying the header: so one may arrive for all, and both may be overwritten.
   const auto release = [&](int stage) {
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
