@@ -42,7 +42,7 @@ struct Config {
 struct alignas(128) Maps {  // a kernel may change a map only where it lies at a multiple of 128
   CUtensorMap a, b;
 };
-static_assert(sizeof(CUtensorMap) == 128, "b, too, lies at a multiple of 128");
+static_assert(sizeof(CUtensorMap) == 128, "b lies right after a, at a multiple of 128, too");
 
 struct Tile {
   int group;

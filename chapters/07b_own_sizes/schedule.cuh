@@ -23,28 +23,28 @@ __device__ struct {
   Maps maps[MAX_GROUPS];      // each group's; not written where groups are packed
 } schedule;
 
-// Makes a group's maps of A and B from blanks, maps that have type, box and swizzle. Who: a whole
-// warp; lane 0 makes A's, lane 1 B's. sizes, leading_dims: the group's, [3] each. `shared`: memory of
-// the warp alone, as cp_fenceproxy copies from shared memory.
+// Makes group g's maps of A and B from blanks, maps that have type, box and swizzle, and releases them:
+// who starts copies with one must acquire it. Who: a whole warp; lane 0 makes A's, lane 1 B's. mnk: the
+// group's M, N, K. ld: its lda, ldb, ldd. `shared`: of this warp alone; cp_fenceproxy copies from there.
 template <class T>
-__device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* sizes,
-                          const int* leading_dims, Maps& shared) {
+__device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* mnk, const int* ld,
+                          Maps& shared) {
   // [maps]
   // TMA wants no K of 0, and addresses and leading dimensions in whole 16 bytes. It would take a K
   // that is no multiple of 8, but no such K is tested.
-  GG_DEVICE_ASSERT(sizes[2] > 0 && sizes[2] % 8 == 0 && uintptr_t(a) % 16 == 0 && uintptr_t(b) % 16 == 0);
-  GG_DEVICE_ASSERT(leading_dims[0] % 8 == 0 && leading_dims[1] % 8 == 0);
+  GG_DEVICE_ASSERT(mnk[2] > 0 && mnk[2] % 8 == 0 && uintptr_t(a) % 16 == 0 && uintptr_t(b) % 16 == 0);
+  GG_DEVICE_ASSERT(ld[0] % 8 == 0 && ld[1] % 8 == 0);
   const int lane = int(threadIdx.x) % 32;
   const uint32_t a_addr = gg::ptx::shared_addr(&shared.a), b_addr = a_addr + sizeof(CUtensorMap);
   if (lane < 2) {
     const uint32_t map_addr = lane == 0 ? a_addr : b_addr;
     (lane == 0 ? shared.a : shared.b) = lane == 0 ? blanks.a : blanks.b;
     gg::ptx::tensormap_replace_global_address(map_addr, lane == 0 ? a : b);
-    // Dimension 0 is K, dimension 1 the rows: sizes[0] = M of A, in lane 0, and sizes[1] = N of B, in
-    // lane 1. The stride of dimension 1 is that from row to row: lda in lane 0, ldb in lane 1.
-    gg::ptx::tensormap_replace_global_dim<0>(map_addr, sizes[2]);  // behind K there are zeros
-    gg::ptx::tensormap_replace_global_dim<1>(map_addr, max(sizes[lane], 1));
-    gg::ptx::tensormap_replace_global_stride<1>(map_addr, leading_dims[lane] * int64_t(sizeof(T)));
+    // Dimension 0 is K. Dimension 1 is rows: A has M = mnk[0], in lane 0, and B has N = mnk[1], in lane 1.
+    // Its stride is the distance of rows: lda = ld[0] in lane 0, ldb = ld[1] in lane 1.
+    gg::ptx::tensormap_replace_global_dim<0>(map_addr, mnk[2]);  // TMA brings zeros for k from K on
+    gg::ptx::tensormap_replace_global_dim<1>(map_addr, max(mnk[lane], 1));
+    gg::ptx::tensormap_replace_global_stride<1>(map_addr, ld[lane] * int64_t(sizeof(T)));
   }
   __syncwarp();  // both maps are in shared memory
   gg::ptx::tensormap_cp_fenceproxy(&schedule.maps[g].a, a_addr);
@@ -61,7 +61,7 @@ inline int plan_blocks(int groups, int warps, bool own_maps) {
 
 // Writes the schedule. `sizes` not null: groups have sizes of their own, and d, offsets, n and k are not
 // read. Null: they are packed, and blanks, the pointers and leading_dims are not read. bm, bn: BM and
-// BN of the Config that the product's kernel has.
+// BN of the Config that the product's kernel has. Blocks: plan_blocks, each of whole warps.
 template <class T, class Offset>
 __global__ void __launch_bounds__(PLANNERS, 1)
     plan(const __grid_constant__ Maps blanks, const T* const* a_ptrs, const T* const* b_ptrs,
@@ -82,14 +82,14 @@ __global__ void __launch_bounds__(PLANNERS, 1)
   __shared__ int counts[PLANNERS];
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     // [describe]
-    const int g = batch + thread, *size = sizes + 3 * g;  // the group's M, N, K; not read if packed
-    Group group = {};                                     // no rows, no tiles
+    const int g = batch + thread, *mnk = sizes + 3 * g;  // not read if packed
+    Group group = {};                                    // no rows, no tiles
     if (g < groups && sizes) {
       group = {.d = d_ptrs[g],
                .row0 = 0,
-               .rows = size[0],
-               .n = size[1],
-               .k = size[2],
+               .rows = mnk[0],
+               .n = mnk[1],
+               .k = mnk[2],
                .ldd = leading_dims[3 * g + 2]};
     }
     if (g < groups && !sizes) {
