@@ -66,10 +66,11 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
-  // Here where groups have few rows (early), or by rows_each no worker has a second tile. Otherwise in
-  // multiply.cuh, after the last products of the consumer that is first to end them: a block's first
-  // thread there counts for the block. The next kernel's blocks may start once each block has executed
-  // it or has ended. Those blocks, too, wait below until this kernel has ended.
+  // The next kernel's blocks may start once each block of this one has executed launch_dependents or
+  // has ended. They, too, wait below until this kernel has ended, so where it stands changes times and
+  // never D. It stands here for few rows a group (early), or if by rows_each no worker has a second
+  // tile. Otherwise it stands in multiply.cuh, after a consumer's last products, and the consumer that
+  // comes to it first counts for its block.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
