@@ -13,8 +13,12 @@ namespace chapter {
 
 constexpr int BK = 64;           // depth of a slice
 constexpr int ROW_BYTES = 128;   // of a slice, and of 64 columns of D: the most that TMA swizzles
-constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
+static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
+// A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
+// up to STEP. A box of D has STEP rows, too.
+constexpr int STEP = 32;
+static_assert(STORE_ROWS % STEP == 0 && STEP % 8 == 0, "the swizzle repeats after 8 rows");
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -28,16 +32,23 @@ struct Config {
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
-  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
+                    (CONSUMERS + 1) * (65536 / THREADS / 8 * 8),  // what a thread has at first
+                "with more, setmaxnreg_inc would wait for ever");
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, COLUMNS = BN * CLUSTER;          // a worker's blocks and columns
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(CLUSTER == 1 || CLUSTER == 2);  // more was never tried
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
-  static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
+  static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
+  static_assert(BM <= 2 * STORE_ROWS, "held rows go where the first STORE_ROWS were");
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0 && STORE_BYTES % 1024 == 0,
+                "the swizzle wants operands and rows of D to begin at multiples of 1024");
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * STORE_BYTES;
+  static_assert(SHARED_BYTES + 2048 <= 227 * 1024,
+                "a block may have 227 KB; barriers, mailbox and the stages' alignment take under 2 KB");
 };
 
 template <class C>

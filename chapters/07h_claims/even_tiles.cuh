@@ -10,22 +10,22 @@ namespace chapter {
 
 // The number of tiles in each column of tiles of a group with this number of rows: the least that
 // leaves no tile with more than MOST_ROWS. 0 for no rows: lanes without a group call it too, and a
-// group without rows has no tiles. tile_of_group relies on it that MOST_ROWS is a multiple of STEP,
-// so that these tiles have room for all steps, and at least STEP, so that each tile gets a step.
+// group without rows has no tiles. tile_of_group relies on what is asserted here.
 // [count]
 template <class C>
 __device__ int tiles_in_column(int rows) {
   constexpr int MOST_ROWS = C::BM;
-  static_assert(MOST_ROWS % STEP == 0 && STEP <= MOST_ROWS && MOST_ROWS <= C::BM);
+  static_assert(MOST_ROWS <= C::BM, "a stage has room for BM rows, and maps.a ends with BM rows");
+  static_assert(MOST_ROWS % STEP == 0, "else these tiles might not have room for all steps");
+  static_assert(MOST_ROWS >= STEP, "else there might be more tiles than steps");
   return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 // [/count]
 
-// Returns a tile of a group. tile_in_group counts these from 0 on, column after column; a column is
-// C::COLUMNS wide, as TileFinder counts columns, too. The group's steps of 32 rows are spread over
-// the tiles of a column: their numbers of steps differ by one at most.
-// begin, rows: the group's first row in A, and how many it has: at least one, so tiles_m is not 0.
-// tiles_m: must be tiles_in_column(rows), else a tile could have no rows, or over BM.
+// Returns a tile of a group. tile_in_group counts the group's tiles from 0 on, column by column; a
+// column is C::COLUMNS wide, as TileFinder's tiles_n_ counts. Steps are spread over the tiles of a
+// column: no tile has two more than another. begin, rows: the group's first row in A, and how many,
+// at least 1. tiles_m: must be tiles_in_column(rows), else a tile may have no rows, or over BM.
 // [even]
 template <class C>
 __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tile_in_group) {

@@ -17,7 +17,8 @@
 
 namespace chapter {
 
-// Sums stay in registers, so all of it is inlined.
+// Sums stay in registers, so all of it is inlined. A consumer that waits for tile i + 1 has released
+// all slices of tile i - 1: else the warps of a worker could wait for each other for ever (Mailbox).
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, const Memory& memory,
                                                TileReceiver<C> tiles, int n, int k) {

@@ -32,9 +32,10 @@ class Store {
   static_assert(sizeof(T) == 2 && ROW_BYTES == 64 * sizeof(T));  // launch.cuh's boxes of D
 
   // [actions]
-  // A tile's actions. They count down: a new one goes between two others, and those above it grow by 1.
+  // A tile's actions count down to DONE. Action 1 is the last and must wait until all has been read:
+  // where rows are held, `put` overwrites shared memory without a wait of its own.
   static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
-  static_assert(LAST_WAIT == DONE + 1, "where rows are held, `put` does not wait before it writes");
+  static_assert(LAST_WAIT == DONE + 1, "the action before DONE waits, and `put` relies on it");
 
   // A tile of at most STORE_ROWS rows holds none, and skips the two actions of held rows.
   __device__ int action_after(int action) const {
@@ -182,7 +183,7 @@ class Store {
   // The tile that `put` took: its first row in D, how many it has, this consumer's first column.
   int row0_ = 0, rows_ = 0, col0_ = 0;
   int action_ = DONE;      // the next one for that tile
-  bool has_sent_ = false;  // `put` has taken a tile. Needed only where no rows are held
+  bool has_sent_ = false;  // `put` has taken a tile: where no rows are held, the next `put` waits for it
 };
 
 }  // namespace chapter
