@@ -22,8 +22,8 @@
 
 namespace chapter {
 
-// One block per multiprocessor. A block that deals out registers anew (C::HOLDS_ROWS) has 384
-// threads, and before that 65536 / 384 = 168 registers for each, rounded down to a multiple of 8.
+// One block per multiprocessor. Where C::HOLDS_ROWS it has 384 threads and deals out registers anew:
+// before that each thread has 168, 65536 / 384 rounded down to a multiple of 8.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,
@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
     }
+    // At `landed` and at `read` one thread of rank 0 arrives.
     for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
     mailbox.init(C::BLOCKS * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
     gg::ptx::fence_mbarrier_init();

@@ -17,6 +17,8 @@
 
 namespace chapter {
 
+// A block of a cluster may have no columns of D, since N ends before them. It loads its rows of A
+// all the same, for the others. TMA fills its B with zeros, and the store leaves its columns out.
 // `rank`: of the block along N.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiver<C> tiles, int rank,
@@ -30,9 +32,11 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
     for (int k_tile = 0; k_tile < slices.count; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = (slices.first + k_tile) * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // The consumers of all blocks side by side have multiplied what was here, if anything was.
+      // The consumers of CLUSTER blocks have multiplied what was here. In lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
+        // CLUSTER boxes of A, one from each block, and this block's box of B. Another block's may have
+        // landed already: the phase cannot end before this arrival.
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
         const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
         const int row0 = tile.row0 + rank * box_rows;

@@ -20,7 +20,8 @@
 
 namespace chapter {
 
-// Sums stay in registers, so all of it is inlined.
+// Sums stay in registers, so all of it is inlined. A consumer that waits for tile i + 1 has released
+// all slices of tile i - 1: else the warps of a worker could wait for each other for ever (Mailbox).
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, const Memory& memory,
                                                TileReceiver<C> tiles, Slices slices, int k_rank, int n,
@@ -29,19 +30,25 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // [release]
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them: thread r to the block of rank r. No consumer arrives twice in one
+  // phase of an `empty`: it releases the stage again only after the next slice has landed there.
+  // Each block loads its part of that slice only after its own `empty` has ended the phase.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
+  // [/release]
   Store<C, T> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
   // [split]
-  // The named barrier is store's too: the same four warps come to all uses of it in the same order.
+  // `store` uses the same named barrier: the same four warps come to all its uses in the same order.
   AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
-  if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
-    for (Tile tile; tiles.next(tile);) {    // the mailbox counts on this warp
+  // A block without slices has no sums to send, but must receive: until this warp has read a tile,
+  // the next one is not sent. `return` does not end the kernel: its cluster barrier is still to come.
+  if (C::SPLIT > 1 && slices.count == 0) {
+    for (Tile tile; tiles.next(tile);) {
     }
     return;
   }
