@@ -18,16 +18,20 @@ constexpr int PAIR = 64;        // columns of B that a consumer has: 32 gates, t
 constexpr int D_BYTES = 64;     // of a row of D: the 32 columns, of bf16, that a consumer makes of them
 constexpr int STEP = 32;        // rows of a tile go in multiples of it; so many make a box of D
 static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
+// The 64 of BN, SUMS_BYTES, b_desc (multiply.cuh) and BLOCK_FLOATS (split_k.cuh) is a PAIR too.
+static_assert(PAIR == 64);
 constexpr int BOX_BYTES = STEP * D_BYTES;
+constexpr int SWIZZLE_BYTES = 8 * D_BYTES;  // after so many, 8 rows, D's swizzle repeats
 
-// Where in a box 16 bytes of a row are, a chunk. TMA's swizzle of 64 bytes moves chunk c of row r to
-// c xor r/2 % 4. Outbox writes so, Transform reads and writes so, store_tiles reads so, and D's
-// tensor map (launch.cuh) says so: no assertion compares it with `swizzled`.
-// TMA takes r / 2 % 4 from the address in shared memory, `swizzled` from the row of the box. Both are
-// the same where a box begins at a multiple of 512 bytes: after 8 rows the swizzle repeats. Config
-// asserts it of a box's offset in shared memory, whose beginning kernel.cuh aligns.
+// The byte of a box at which a chunk begins, 16 bytes of a row. TMA's swizzle of 64 bytes moves
+// chunk c of row r to c xor r/2 % 4. Outbox, Transform and store_tiles access boxes by this alone.
+// D's tensor map (launch.cuh) says the same to TMA, and no assertion compares the two.
+// TMA takes r/2 % 4 from the address, `swizzled` from the row of the box. So each box must begin at
+// a multiple of SWIZZLE_BYTES. That is asserted below of its offset in shared memory, the beginning
+// of which kernel.cuh aligns.
 __device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
-static_assert(D_BYTES == 64 && BOX_BYTES % 512 == 0);  // launch.cuh: CU_TENSOR_MAP_SWIZZLE_64B
+static_assert(D_BYTES == 64);  // CU_TENSOR_MAP_SWIZZLE_64B in launch.cuh
+static_assert(BOX_BYTES % SWIZZLE_BYTES == 0);
 
 constexpr int MOST_CONSUMERS = 2;  // of a block
 
@@ -53,9 +57,9 @@ struct Config {
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   static_assert(CONSUMERS <= MOST_CONSUMERS && STORING + CONSUMERS <= THREADS / 32);
   // Registers of a thread. A TALL kernel starts with all that ptxas may give (kernel.cuh), and
-  // setmaxnreg then moves some from the last warpgroup to the consumers. A spill fails the build:
-  // ptxas 13.0 spills with 176 for consumers, not with 184, and with 64 for the others, not with 72.
-  // setmaxnreg.inc would wait for ever for more registers than the block has started with.
+  // setmaxnreg then moves some from the last warpgroup to the consumers: no more than there are, or
+  // setmaxnreg.inc would wait for ever. A spill fails the build: ptxas 13.0 spills with 176 for
+  // consumers, not with 184, and with 64 for the others, not with 72. Other splits were not timed.
   static constexpr int FIRST_REGISTERS = std::min(255, 65536 / THREADS / 8 * 8);
   static constexpr int CONSUMER_REGISTERS = 208, OTHER_REGISTERS = 88;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
@@ -66,7 +70,7 @@ struct Config {
   static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1));
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
-  static_assert(BN % PAIR == 0);           // a tile has no half of a PAIR, nor has a box of B
+  static_assert(BN == CONSUMERS * PAIR);   // consumer c has PAIR c of a tile, and of a box of B
   // A consumer's thread may have more than 64 sums: kernel.cuh moves registers, and choose.cuh counts
   // the longer end of a launch.
   static constexpr bool TALL = BM > 128;
@@ -76,15 +80,15 @@ struct Config {
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
   // Offsets of boxes, for `swizzled`: after all slices, and after boxes of the consumer before.
-  static_assert(STAGES * (A_BYTES + B_BYTES) % 512 == 0 && STORE_BYTES % 512 == 0);
+  static_assert(STAGES * (A_BYTES + B_BYTES) % SWIZZLE_BYTES == 0 && STORE_BYTES % SWIZZLE_BYTES == 0);
   // A block has at most 227 KB. The barriers, the mailbox and `output_tiles` in kernel.cuh are less
   // than 1 KB.
   static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
 };
 
-// Whether a block has a tile's whole sums: of those that split K, the one with k_rank 0. There alone
-// consumers call put and put_none (multiply.cuh), and there alone storing warps run (kernel.cuh). One
-// without the other would wait for ever.
+// Whether a block has a tile's whole sums: of those that split K, the one with k_rank 0. Only there
+// do consumers call put and put_none (multiply.cuh), and only there do storing warps run
+// (kernel.cuh). One side without the other would wait for ever.
 __device__ inline bool hands_over(int k_rank) { return k_rank == 0; }
 
 template <class C>

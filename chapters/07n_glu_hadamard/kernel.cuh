@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int n_rank = rank % C::CLUSTER, k_rank = rank / C::CLUSTER;
   const Slices slices = slices_of<C>(k, k_rank);
   const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);
-  // Swizzles go by the address: 128-byte swizzles of slices repeat after 1024 bytes, D's after 512.
+  // Swizzles go by the address: those of slices repeat after 1024 bytes, D's after SWIZZLE_BYTES.
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;

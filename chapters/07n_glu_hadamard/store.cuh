@@ -19,9 +19,10 @@ namespace chapter {
 
 // Two named barriers that a consumer and its storing warp share. Invariant: the consumer's part of
 // `boxes` and its tile are the storing warp's from `filled` to `emptied`, and the consumer's from
-// `emptied` to `filled`. Between two arrivals at one barrier each side waits at the other one, so
-// neither gets a phase ahead. When a phase ends, what a thread has read before its bar_arrive is read:
-// the other side may overwrite it.
+// `emptied` to `filled`. When a phase ends, all that threads read or wrote before their bar_arrive
+// is done: who has waited may overwrite the one and read the other.
+// Each side waits at the other barrier before it arrives at the same one again, so that it never
+// arrives twice in a phase.
 struct HandOver {
   static constexpr int THREADS = 128 + 32;
   int filled;   // X of a tile, and what the tile is, are in shared memory. The consumer arrives.
@@ -47,14 +48,14 @@ class Outbox {
   __device__ void put(const uint32_t (&words)[WORDS], const OutputTile& tile) const {
     static_assert(STEP == 32 && D_BYTES == 4 * 16);  // a box is a stmatrix of each of four warps
     gg::ptx::bar_sync(hand_over_.emptied, HandOver::THREADS);
-    // A stmatrix takes 32 rows of this warp's 8 columns: four 8x8 matrices, as wgmma left the sums. Lane l
-    // gives the address of row l % 8 of matrix l / 8, whose 8 columns are one chunk: warp w's are chunk w,
-    // by the order of B's map (launch.cuh).
+    // A stmatrix takes 32 rows of this warp's 8 columns: four 8x8 matrices, as wgmma left the sums.
+    // Lane l gives the address of row l % 8 of matrix l / 8, which is row l of the box. Warp w's 8
+    // columns are chunk w, by the order of B's map (launch.cuh).
     const int lane = int(threadIdx.x) % 32, chunk = int(threadIdx.x) / 32 % 4;
 #pragma unroll
-    for (int box = 0; box * 4 < WORDS; ++box) {
-      const auto& reg = reinterpret_cast<const uint32_t(&)[4]>(words[box * 4]);
-      gg::ptx::stmatrix_x4_trans(addr_ + box * BOX_BYTES + swizzled(lane, chunk), reg);
+    for (int i = 0; i * 4 < WORDS; ++i) {  // box i of the tile
+      const auto& reg = reinterpret_cast<const uint32_t(&)[4]>(words[i * 4]);
+      gg::ptx::stmatrix_x4_trans(addr_ + i * BOX_BYTES + swizzled(lane, chunk), reg);
     }
     if (threadIdx.x % 128 == 0) *tile_ = tile;
     gg::ptx::bar_arrive(hand_over_.filled, HandOver::THREADS);
@@ -88,11 +89,12 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
     if (tile.group < 0) return;              // put_none: the consumer waits at `emptied` no more
     if (tile.d_col0 >= d_columns) continue;  // d_columns is a multiple of 32: D has all 32 or none
     unsigned char* box = memory.boxes + consumer * C::STORE_BYTES;
-    uint32_t largest = 0;  // |Y| as its bits, as `apply` returns it
+    uint32_t largest_bits = 0;  // those of the largest |Y|
 #pragma unroll 1
     for (int first = 0; first < tile.rows; first += STEP, box += BOX_BYTES) {
       const int rows = min(STEP, tile.rows - first), row0 = tile.row0 + first;  // of this box
-      largest = gg::epilogue::larger(largest, transform.apply(box, rows));
+      largest_bits = gg::epilogue::larger(largest_bits, transform.apply(box, rows));
+      // Each lane makes what it wrote of D visible to TMA.
       gg::ptx::fence_proxy_async();
       __syncwarp();  // D of all lanes is there, for TMA too
       if (rows < STEP) {
@@ -105,12 +107,12 @@ __device__ void store_tiles(const CUtensorMap& d_map, bf16* d, const Operands& o
         gg::ptx::bulk_commit_group();
       }
     }
-    largest = __reduce_max_sync(~0u, largest);
+    largest_bits = __reduce_max_sync(~0u, largest_bits);
     // This is the lane that has committed above, for `elect` always chooses the same one. In another
     // lane the wait would return at once: a copy group is one thread's.
     if (gg::ptx::elect()) {
-      // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
-      atomicMax(reinterpret_cast<int*>(operands.amax) + tile.group, int(largest));
+      // As signed integers, magnitudes have the order of their numbers, and -infinity is below all.
+      atomicMax(reinterpret_cast<int*>(operands.amax) + tile.group, int(largest_bits));
       gg::ptx::bulk_wait_group_read<0>();
     }
     __syncwarp();  // TMA has read all boxes, and lanes the last rows

@@ -34,10 +34,10 @@ class Transform {
     // [/w]
   }
 
-  // Makes D of X in a box. Returns the largest |Y| that this lane has in the first `rows` rows, as
-  // its bits: `larger` and `amax_with` take bits, which as integers have the order of the numbers.
-  // Y that is NaN is left out, and `butterfly` leaves out its 15 neighbours too. (A NaN in X
-  // makes all 16 NaN anyhow. Infinities in X, or sums beyond f32, may leave others of the 16 as numbers.)
+  // Makes D of X in a box. Returns the bits of the largest |Y| that this lane has in the first
+  // `rows` rows: as integers, bits of magnitudes have the order of the numbers. Y that is NaN is
+  // left out, and `butterfly` leaves out its 15 neighbours too. (A NaN in X makes all 16 NaN anyhow.
+  // Infinities in X, or sums beyond f32, may leave others of the 16 as numbers.)
   // After it, before D is read: fence_proxy_async for TMA, and __syncwarp.
   __device__ uint32_t apply(unsigned char* box, int rows) const {
     return has_w_ ? multiply(gg::ptx::shared_addr(box), rows) : butterfly(box, rows);
@@ -50,9 +50,9 @@ class Transform {
   // row `rows` on X stays as it is.
   // [butterfly]
   __device__ static uint32_t butterfly(unsigned char* box, int rows) {
-    uint32_t largest = 0;  // |Y| as its bits
+    uint32_t largest_bits = 0;
 #pragma unroll 1
-    for (int i = lane(); i < rows * 2; i += 32) {
+    for (int i = lane(); i < rows * 2; i += 32) {  // columns i % 2 * 16 and up of row i / 2
       uint4* chunks[2];
       uint32_t words[W_SIZE / 2];  // two columns in each: first X, then D
 #pragma unroll
@@ -69,17 +69,17 @@ class Transform {
       for (int c = 0; c < 2; ++c)
         *chunks[c] = {words[c * 4], words[c * 4 + 1], words[c * 4 + 2], words[c * 4 + 3]};
       // largest_magnitude: bits of a NaN if one of the 16 is NaN, and amax_with leaves out all 16.
-      largest = gg::epilogue::amax_with(largest, gg::epilogue::largest_magnitude(y));
+      largest_bits = gg::epilogue::amax_with(largest_bits, gg::epilogue::largest_magnitude(y));
     }
-    return largest;
+    return largest_bits;
   }
   // [/butterfly]
 
-  // By the tensor cores, as Y^T = W X^T: a row of X, as it lies there, is a column of operand B. Y^T comes
-  // out as wgmma leaves its sums, so it goes back as X came.
+  // By the tensor cores, as Y^T = W X^T: a row of X, as it lies there, is a column of operand B.
+  // Lanes have Y^T as wgmma left them the sums, so it is stored as `put` stored X.
   // [multiply]
   __device__ uint32_t multiply(uint32_t box_addr, int rows) const {
-    float largest = 0;  // |Y|, as a number until the return
+    float largest = 0;  // |Y|
 #pragma unroll
     for (int quadrant = 0; quadrant < 4; ++quadrant) {
       // The quadrant begins at row0 and chunk0 of the box. Lane l gives the address of row l % 8 of
@@ -91,7 +91,7 @@ class Transform {
       gg::ptx::ldmatrix_x4(x.reg, row_addr);
       uint32_t words[4];
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      for (int half = 0; half < 2; ++half) {  // 8 rows of the quadrant, 8 columns of operand B
         float y[4] = {};  // of Y: two rows of column lane / 4, and of the column 8 further on
         gg::ptx::mma_m16n8k16(y, w_, x, half);
         words[2 * half] = gg::ptx::cvt_rn_x2<bf16>(y[0], y[1]);
