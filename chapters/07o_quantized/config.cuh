@@ -19,6 +19,8 @@ constexpr int D_BYTES = 64;       // of a row of D, of a consumer's 64 columns; 
 constexpr int STEP = 32;          // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;   // rows of D for which a consumer has room in shared memory
 static_assert(D_BYTES == 4 * WARP_COLUMNS);
+// The maps of D and D_col have it. Another one needs another formula in BoxStore::swizzled.
+constexpr auto D_SWIZZLE = CU_TENSOR_MAP_SWIZZLE_64B;
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 

@@ -14,15 +14,14 @@
 
 namespace chapter {
 
-// The map of D or D_col [rows,n]: boxes of a consumer's columns, a byte each. BoxStore::swizzled has
-// to be this swizzle.
+// The map of D or D_col [rows,n]: boxes of 32 rows of a consumer's 64 columns, a byte each.
 inline CUtensorMap output_map(void* data, int64_t rows, int n) {
   return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
                               .data = data,
                               .dims = {n, rows},
                               .stride_bytes = {n},
                               .box = {D_BYTES, STEP},
-                              .swizzle = CU_TENSOR_MAP_SWIZZLE_64B});
+                              .swizzle = D_SWIZZLE});
 }
 
 template <class C>

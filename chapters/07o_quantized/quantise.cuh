@@ -78,29 +78,30 @@ class Quantiser {
 
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
   // With other rows it would overwrite those after the tile: main.cu's m_multiple rules them out.
-  // Before: `store.complete`. row_codes_ is written up to the barrier and read from there to the
-  // end. The next tile's `apply` may overwrite it after `store.begin`, which no thread passes
+  // Before: `store.complete`. row_codes_ is written before the barrier and read after it, up to
+  // `leave`. The next tile's `apply` overwrites it after `store.begin`, which no thread passes
   // before all have called `leave` here. Both loops are unrolled, so `box` is a constant, and
   // sums, probs_ and what `store` holds are registers. Values replace the sums that they are made of.
   // [apply]
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&sums)[SUMS], BoxStore<C>& store) {
+    static_assert(SUMS % 16 == 0 && SUMS <= C::BM / 2);  // whole boxes, 16 sums of a thread in each
     constexpr int BOXES = SUMS / 16;
     store.begin();
-    uint32_t largest_bits = 0;
+    uint32_t amax_bits = 0;
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
       if (box + 1 < BOXES) load_probs(box + 1);  // in time for the next rows
       auto& v = reinterpret_cast<float(&)[16]>(sums[box * 16]);
       make_values(v, probs_[box % 2]);
-      // Counts a row's 16 columns of this warp, unless one of them is NaN.
-      largest_bits = gg::epilogue::amax_with(largest_bits, trade_row_maxima(v, box));
+      // amax leaves out a row's 16 columns of this warp where one of them is NaN.
+      amax_bits = gg::epilogue::amax_with(amax_bits, trade_row_maxima(v, box));
       quantise_columns(v, box, store);
     }
-    largest_bits = __reduce_max_sync(~0u, largest_bits);
+    amax_bits = __reduce_max_sync(~0u, amax_bits);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below
     // all of them.
-    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest_bits));
+    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(amax_bits));
     gg::ptx::bar_sync(barrier_, 128);  // the row codes of all warps are there
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
@@ -175,13 +176,13 @@ class Quantiser {
       kept[i] = gg::ptx::max_nan(fabsf(even_value), fabsf(odd_value));
     }
 #pragma unroll
-    for (int half = 4; half > 0; half /= 2) {
-      const bool keeps_upper = lane() & half * 4;  // the upper half of its rows, and gives the lower
+    for (int rows_kept = 4; rows_kept > 0; rows_kept /= 2) {
+      const bool keeps_upper = lane() & rows_kept * 4;  // the upper half of its rows, and gives the lower
 #pragma unroll
-      for (int i = 0; i < half; ++i) {
-        const float own = keeps_upper ? kept[i + half] : kept[i];
-        const float given = keeps_upper ? kept[i] : kept[i + half];
-        kept[i] = gg::ptx::max_nan(own, __shfl_xor_sync(~0u, given, half * 4));
+      for (int i = 0; i < rows_kept; ++i) {
+        const float own = keeps_upper ? kept[i + rows_kept] : kept[i];
+        const float given = keeps_upper ? kept[i] : kept[i + rows_kept];
+        kept[i] = gg::ptx::max_nan(own, __shfl_xor_sync(~0u, given, rows_kept * 4));
       }
     }
     const uint32_t largest_bits = gg::epilogue::magnitude(kept[0]);
@@ -292,12 +293,12 @@ class Quantiser {
 #pragma unroll
     for (int row = int(threadIdx.x) % 128; row < ROWS; row += 128) {
       const uint32_t of_warps = codes_of_warps(row);
-      const uint32_t both = code_of_row(of_warps, 0) | code_of_row(of_warps, 1) << 8;
+      const uint32_t codes = code_of_row(of_warps, 0) | code_of_row(of_warps, 1) << 8;
       uint8_t* to = operands_.sfd_row + layout.offset(tile_.row0 + row, col0_ / SCALE_BLOCK);
       if (is_alone()) {
-        *reinterpret_cast<uint32_t*>(to) = both;
+        *reinterpret_cast<uint32_t*>(to) = codes;
       } else {
-        *reinterpret_cast<uint16_t*>(to) = uint16_t(both);
+        *reinterpret_cast<uint16_t*>(to) = uint16_t(codes);
       }
     }
   }
@@ -305,7 +306,7 @@ class Quantiser {
   const Operands& operands_;
   Tile tile_;
   int col0_, n_, barrier_;
-  unsigned char* row_codes_;
+  unsigned char* row_codes_;  // of each row four bytes, byte w from warp w's 16 columns alone
   float alpha_, norm_, even_bias_ = 0, odd_bias_ = 0;
   float2 probs_[2][4];     // of this lane's rows, of two boxes
   int first_scale_block_;  // the tile's first 32 rows: their number in a column of SFD_col's layout

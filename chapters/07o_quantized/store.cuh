@@ -32,8 +32,9 @@ class BoxStore {
 
   // [begin]
   // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all
-  // threads have called `leave` for the tile before. In between each thread executes the bar_syncs of
-  // `send` and of wait_until_read at least once; one of the two would do. Quantiser relies on it.
+  // threads have called `leave` for the tile before, since `send` has a bar_sync, and each tile is
+  // sent before the next one begins: by `leave`, or where tiles hold rows by `proceed` or
+  // `complete`. Quantiser relies on it.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
     has_sent_ = true;
@@ -113,8 +114,9 @@ class BoxStore {
     gg::ptx::bar_sync(barrier_, 128);
   }
 
-  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes, chosen in launch.cuh's output_map,
-  // moves chunk c of row r to c xor r/2 % 4. No assertion compares the two.
+  // Where 16 bytes of a row are, a chunk, counted from the box: TMA's swizzle of 64 bytes moves
+  // chunk c of row r to c xor r/2 % 4. It goes by the address: boxes begin at multiples of 512.
+  static_assert(D_SWIZZLE == CU_TENSOR_MAP_SWIZZLE_64B && STEP * D_BYTES % 512 == 0);
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
   __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
