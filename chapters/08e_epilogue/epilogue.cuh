@@ -11,9 +11,9 @@
 
 namespace chapter {
 
-// Each lane has the bias of one column of a part, and amax leaves out 32 values where one is NaN. A part is
-// in one tile, and in one atom of SFB: if D has its first column, no scale in it is another group's.
-static_assert(PART == 32 && BN % PART == 0 && ATOM_ROWS % PART == 0);
+// Each lane has the bias of one column of a part, and amax leaves out 32 values where one is NaN.
+static_assert(PART == 32);
+static_assert(BN % PART == 0);  // store.cuh: no part ends beyond its accumulator
 
 struct Operands {      // of the epilogue, and where its results go
   const float* alpha;  // [G]
@@ -41,7 +41,7 @@ class Epilogue {
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on. Before: the
   //   parts to the left, in order, once each: next_bias_ is that of exactly this part.
   __device__ void apply(const uint32_t (&sums)[PART], int col) {
-    const int cols = min(PART, n_ - col);
+    const int cols = min(PART, n_ - col);  // so many columns of the part are D's: 1 or more
     float v[PART];
     // [value]
     if (operands_.bias) {
@@ -55,8 +55,8 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    // Columns from N on must not change amax. B is 0 there, but a bias is not; and 0 times an infinity of A,
-    // or times NaN in SFB's padding, is NaN, which would leave out the whole part.
+    // Columns from N on must not change amax. B is 0 there, but the bias is column N - 1's. And 0
+    // times an infinity of A, or times NaN in SFB's padding, is NaN: the whole part would be left out.
     if (cols < PART) {
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
@@ -68,7 +68,7 @@ class Epilogue {
     store_part(operands_.d_format, operands_.d, int64_t(row_) * n_ + col, v, cols);
   }
 
-  // Who: a whole warp, after the row's last part.
+  // Who: a whole warp, after the row's last part. Does: raises amax to its 32 rows' largest.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
@@ -87,7 +87,7 @@ class Epilogue {
   float alpha_, prob_;
   int group_, row_, n_;
   uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;    // magnitude of the row's values
+  uint32_t largest_ = 0;    // magnitude of the row's values so far, as bits: no NaN
 };
 
 }  // namespace chapter

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 08e: an epilogue that does more than store.
+// Chapter 08e: sums are scaled, a bias is added and the largest is found before D is stored.
 //
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
-// New here: scaling, bias and amax are done on sums in registers, and the next tile may be multiplied before
-// the last part of a row has been through them.
+//     amax[g] = the group's largest |D| before rounding
+// New here: all this is done with sums in registers, and the next tile's products may start as soon
+// as a tile's last part is in registers.
 
 #pragma once
 
@@ -59,8 +60,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_relinquish_alloc_permit<CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
-  gg::ptx::cluster_arrive();
-  gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
+  gg::ptx::cluster_arrive();  // .aligned wants whole warps: ptxas joins warp 0, PTX does not say so
+  gg::ptx::cluster_wait();    // the barriers and tensor memory of both blocks are there
   // [columns]
   memory.sums = sums_slot;
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, ACCUMULATORS * BN);

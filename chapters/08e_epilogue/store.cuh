@@ -23,7 +23,7 @@ __device__ void store_tiles(const Operands& operands, const Memory& memory, Tile
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     Epilogue epilogue(operands, tile, tile.row0 + r, n);
-    const int cols = min(BN, n - tile.col0);
+    const int cols = min(BN, n - tile.col0);  // so many columns of the tile are D's
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
     // All parts, from the left: `apply` relies on it.
