@@ -5,7 +5,7 @@
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
-// New here: D goes to memory in whole sectors, while the storing warp works on its next 32 columns.
+// New here: storing warps write D to shared memory, from where TMA copies it in whole sectors.
 
 #pragma once
 
@@ -71,6 +71,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
   const Tiles<C> tiles(mailbox, ends, groups);
+  // Those who get `tiles` here are the readers that mailbox.init expects; all call next to the end.
+  static_assert(THREADS == 32 * (SCHEDULER + 1));  // the last branch: the STORE_WARPS first warps
   if (warp == SCHEDULER) {
     if (block_rank() == 0) schedule_tiles(mailbox, schedule.first[groups], dynamic);
   } else if (warp == LOADER) {
