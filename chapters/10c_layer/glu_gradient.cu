@@ -8,7 +8,7 @@
 
 #include "products.cuh"
 
-void chapter::glu_gradient(const Rows& rows, const GluGradient& t, int n, int k, cudaStream_t stream) {
+void chapter::glu_gradient(const Rows& rows, const GluTensors& t, int n, int k, cudaStream_t stream) {
   const chapter_10b::Tensors tensors = {.a = t.dy,
                                         .b = t.w2,
                                         .c = t.c,

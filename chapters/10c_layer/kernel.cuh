@@ -12,9 +12,12 @@
 namespace chapter {
 
 constexpr int THREADS = 256;
-constexpr int CHUNK = 8;                        // bf16 of 16 bytes, which a thread reads and writes at once
-constexpr int UPDATED = 4;                      // weights of a thread, 16 bytes of f32
-static_assert((THREADS & (THREADS - 1)) == 0);  // `compare` adds by halves
+constexpr int CHUNK = 8;    // bf16 of 16 bytes, which a thread reads and writes at once
+constexpr int UPDATED = 4;  // weights of a thread of `descend`, 16 bytes of f32
+
+static_assert((THREADS & (THREADS - 1)) == 0, "`compare` adds its squares by halves");
+static_assert(gg::epilogue::GLU_COLUMNS % CHUNK == 0, "in `glu` the ups of a chunk of gates are a chunk");
+static_assert(CHUNK % UPDATED == 0, "rows of whole chunks: then `descend` leaves no weight out");
 
 // Eight bf16 as floats. The harness refuses rows that are no whole number of chunks.
 struct Chunk {
@@ -35,11 +38,15 @@ struct Chunk {
   }
 };
 
-// The next kernel in the stream may begin, up to its own wait, and what the one before wrote is there.
+// Every kernel of this file begins with it, before it touches global memory. The next kernel may
+// begin, up to its own wait. What all kernels before wrote is there: the one before has ended, and it
+// could not end before its own wait, for the one before that, had returned.
+// [wait]
 __device__ inline void overlap_with_neighbours() {
   gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();
 }
+// [/wait]
 
 // x: a block copies the token of its row.
 __global__ void __launch_bounds__(THREADS)
@@ -49,12 +56,12 @@ __global__ void __launch_bounds__(THREADS)
   for (int i = int(threadIdx.x); i < chunks; i += THREADS) x[row * chunks + i] = tokens[token * chunks + i];
 }
 
-// The unit's output of eight gates and their ups, a thread.
+// unit: a thread makes one chunk of it, of eight gates and their ups. A row has `chunks` of them.
 __global__ void __launch_bounds__(THREADS)
-    glu(const uint4* c, const float* prob, uint4* unit, int64_t all, int chunks) {
+    glu(const uint4* c, const float* prob, uint4* unit, int64_t threads, int chunks) {
   overlap_with_neighbours();
   const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x, row = i / chunks;
-  if (i >= all) return;
+  if (i >= threads) return;
   const int col = int(i % chunks) * CHUNK;
   const uint4* const from = c + row * 2 * chunks;
   const Chunk gates = Chunk::unpack(from[gg::epilogue::gate_column(col) / CHUNK]),
@@ -76,8 +83,8 @@ __device__ inline Chunk sum_of_rows(const uint4* rows, const int32_t* row_of, in
   return sum;
 }
 
-// A block sums up the rows of its token, compares that with its target, and stores the derivative
-// of the loss, scale / 2 times the sum of all squares, into each of those rows of dy.
+// The loss is scale / 2 times the sum of all squares of errors. A block adds up its token's rows of
+// y, and stores its token's part of the loss and the token's rows of dy, which are all the same.
 // [compare]
 __global__ void __launch_bounds__(THREADS)
     compare(const uint4* y, const uint4* target, const int32_t* row_of, int top_k, float scale, uint4* dy,
@@ -94,21 +101,21 @@ __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < CHUNK; ++j) {
       const float error = sum.of[j] - wanted.of[j];
       mine += error * error;
-      sum.of[j] = scale * error;
+      sum.of[j] = scale * error;  // from here on the loss by that sum
     }
-    const uint4 of_all = sum.packed();
-    for (int choice = 0; choice < top_k; ++choice) dy[int64_t(row_of[choice]) * chunks + i] = of_all;
+    const uint4 by_each = sum.packed();  // and so by each row that is in it
+    for (int choice = 0; choice < top_k; ++choice) dy[int64_t(row_of[choice]) * chunks + i] = by_each;
   }
   squares[thread] = mine;
   for (int half = THREADS / 2; half > 0; half /= 2) {
     __syncthreads();  // the sums that this round adds are there
     if (thread < half) squares[thread] += squares[thread + half];
   }
-  if (thread == 0) loss[token] = scale / 2 * squares[0];
+  if (thread == 0) loss[token] = scale / 2 * squares[0];  // which thread 0 itself wrote
 }
 // [/compare]
 
-// The loss by the tokens: a token's rows all are that token, so its gradient is their sum.
+// dtokens: each of a token's rows of x is that token, so the loss by it is the sum of those of dx.
 __global__ void __launch_bounds__(THREADS)
     combine(const uint4* dx, const int32_t* row_of, int top_k, uint4* dtokens, int chunks) {
   overlap_with_neighbours();
@@ -120,12 +127,12 @@ __global__ void __launch_bounds__(THREADS)
 // A step down the slope: the weights in f32, and in bf16 as the next products take them.
 // [update]
 __global__ void __launch_bounds__(THREADS)
-    descend(const float4* gradient, float rate, float4* weights, uint2* rounded, int64_t all) {
+    descend(const float4* gradient, float rate, float4* weights, uint2* rounded, int64_t threads) {
   overlap_with_neighbours();
   const int64_t i = int64_t(blockIdx.x) * THREADS + threadIdx.x;
-  if (i >= all) return;
-  const float4 w = weights[i], by = gradient[i];
-  const float next[UPDATED] = {w.x - rate * by.x, w.y - rate * by.y, w.z - rate * by.z, w.w - rate * by.w};
+  if (i >= threads) return;
+  const float4 w = weights[i], g = gradient[i];
+  const float next[UPDATED] = {w.x - rate * g.x, w.y - rate * g.y, w.z - rate * g.z, w.w - rate * g.w};
   weights[i] = {next[0], next[1], next[2], next[3]};
   rounded[i] = {gg::epilogue::word_of<gg::Format::bf16>(next),
                 gg::epilogue::word_of<gg::Format::bf16>(next + 2)};

@@ -17,7 +17,7 @@ namespace chapter {
 struct Rows {
   const int32_t* offsets;  // [experts+1], on the device
   int experts, count;
-  gg::Offsets as_offsets() const { return {offsets, false}; }
+  gg::Offsets as_offsets() const { return {.data = offsets, .wide = false}; }
 };
 
 // Chapter 07l: D [rows,N] = A [rows,K] W^T for weights W [experts,N,K] (transposed), or D = A W for
@@ -32,14 +32,14 @@ void weight_gradient(const Rows& rows, const bf16* a, const bf16* b, float* d, i
 
 // Chapter 10b: dunit = dy [rows,K] W2 [experts,K,N] is the loss by unit = GLU(c) prob. It makes dc
 // [rows,2N], dprob [rows], and dbias [experts,2N], the loss by a bias of c. 10b calls unit x, dunit y.
-struct GluGradient {
+struct GluTensors {
   const bf16 *dy, *w2, *c;
   const float *alpha, *prob;  // [experts], [rows]
   bf16* dc;
   float *dprob, *dbias;
   void* workspace;
 };
-void glu_gradient(const Rows& rows, const GluGradient& tensors, int n, int k, cudaStream_t stream);
+void glu_gradient(const Rows& rows, const GluTensors& tensors, int n, int k, cudaStream_t stream);
 size_t workspace_bytes(const Rows& rows, int n);
 
 }  // namespace chapter
