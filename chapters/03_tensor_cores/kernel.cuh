@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
-// New here: tensor cores multiply, fed by copies that start at least STAGES - 1 slices in advance.
+// New here: tensor cores multiply a slice while copies of the next STAGES - 1 are under way.
 
 #pragma once
 
@@ -48,10 +48,10 @@ struct Stage {
 };
 
 // [copy]
-// Starts copying a slice's ROWS x COLS elements of A or B, a matrix whose rows are `stride` apart, to
-// its stage. `first` is the address of slice 0's corner, always inside the matrix; `first + off` is
-// that of this slice's corner, from which `rows_left` and `cols_left` count. Chunks after these become
-// zeros, and nothing is read for them.
+// Starts this thread's copies of a slice, ROWS x COLS of A or B, to the stage at `slice_addr`. From
+// its corner, `first + off`, on the matrix has `rows_left` rows, `stride` apart, and `cols_left`
+// columns, a multiple of 8; none if negative. Chunks outside become zeros and are not read: their
+// source is `first`, slice 0's corner, which is always inside the matrix.
 template <int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -82,8 +82,9 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds: before `swizzle` the
-// lane's chunk number has zeros in the bits that kk and j add, in B because WN divides `warp_col`.
+// are added. 16 columns further right the chunk's number is larger by 2. In the lane's first number
+// the bits that kk and j add are zeros (in B because WN divides `warp_col`): an xor adds them, and
+// the same xor changes the first slot into the new one.
 template <class T>
 __device__ __forceinline__ void load_fragments(Fragments<T>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -103,8 +104,8 @@ __device__ __forceinline__ void load_fragments(Fragments<T>& fragments, Stage st
 // [/fragments]
 
 // [multiply]
-// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row of
-// products goes backwards, to begin with an operand of the product before. The gain was not measured.
+// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Odd rows go from
+// right to left, so each product shares an operand with the one before. The gain was not measured.
 template <class T>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4], const Fragments<T>& fragments) {
 #pragma unroll
@@ -177,8 +178,8 @@ __global__ void __launch_bounds__(THREADS, 2)
 
   // [load]
   // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
-  // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-  // slice are one copy group, and compute waits for copy groups.
+  // for the end. Both are called for slices 0, 1, 2 .., load_a first, and load_b commits: so copy
+  // group s is this thread's copies of slice s. Both wait_group<STAGES - 2> rely on that.
   auto load_a = [&](int k_tile) {
     const int k0 = k_tile * BK;
     copy_slice<BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
@@ -205,7 +206,7 @@ __global__ void __launch_bounds__(THREADS, 2)
         load_fragments(sets[1 - set], stage(k_tile + 1), warp_row, warp_col, 0);
         load_a(k_tile + STAGES);
       }
-      if (kk == 0) load_b(k_tile + STAGES - 1);  // 16 of k after its load_a: ldmatrix gets in between
+      if (kk == 0) load_b(k_tile + STAGES - 1);  // its stage is free since the last barrier
       multiply(acc, sets[set]);
     }
   };
