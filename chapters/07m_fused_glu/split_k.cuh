@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Split-K: each block of a cluster multiplies some slices of K. The blocks of ranks 1 and up send
-// their sums to the block of rank 0, which adds them in the order of ranks, whichever come first:
-// with the same tile and SPLIT D has the same bits in every launch.
+// Split-K: each block of a cluster multiplies some slices of K. The blocks of ranks 1 and up, the
+// senders, send their sums to the block of rank 0. It adds them in the order of ranks, whichever
+// landed first: with the same tile and SPLIT D has the same bits in every launch.
 
 #pragma once
 
@@ -21,7 +21,8 @@ struct Slices {
 };
 
 // The run of slices that the block of rank `k_rank` along K multiplies. The runs of all blocks have
-// each slice of K once. Where there are too few slices for all blocks, the last blocks get none.
+// each slice of K once. No run is longer than rank 0's. Where there are too few slices for all
+// blocks, the last blocks get none.
 // [slices]
 template <class C>
 __device__ Slices slices_of(int k, int k_rank) {
@@ -30,8 +31,8 @@ __device__ Slices slices_of(int k, int k_rank) {
 }
 // [/slices]
 
-// The blocks that get any are ranks 0 to this number - 1. k is at least 1: no tensor map has a
-// size of 0.
+// The number of blocks that slices_of gives any: ranks 0 to this number - 1. `each` must be the same
+// as there. k is at least 1, for no tensor map has a size of 0: so rank 0 has slices.
 template <class C>
 __device__ int blocks_with_slices(int k) {
   const int all = (k + BK - 1) / BK, each = (all + C::SPLIT - 1) / C::SPLIT;
@@ -39,21 +40,23 @@ __device__ int blocks_with_slices(int k) {
 }
 
 // Who: each of the 128 threads of a consumer, in each block that has slices. Thread t has the same
-// elements of the tile in all blocks. All call `send_or_add` once for each tile, in the same order.
+// elements of the tile in all blocks: thread t of rank 0 adds what the senders' threads t have sent.
+// All call `send_or_add` once for each tile, in the same order.
 template <class C>
 class AddSums {
  public:
-  // `blocks`: those that have slices. `landed_addr`: of two barriers. `landed`, used in rank 0
-  // only: the sums of all others have landed there. `read`, used in the others only: rank 0 has
-  // read their last sums. `sums`: room for C::SUMS_BYTES, used in rank 0 only. `barrier`: a named
-  // barrier that only these threads use.
+  // `blocks`: those that have slices. `landed_addr`: where this block has two mbarriers of one
+  // arrival each, 8 bytes apart. `landed`, used in rank 0 only: the sums of all senders have landed.
+  // `read`, used in senders only: rank 0 has read what this block sent last. `sums`: room for
+  // C::SUMS_BYTES, used in rank 0 only. `barrier`: a named barrier of these 128 threads.
   __device__ AddSums(int k_rank, int blocks, uint32_t landed_addr, float* sums, int barrier)
       : k_rank_(k_rank), blocks_(blocks), barrier_(barrier), landed_addr_(landed_addr), sums_(sums) {}
 
-  // Rank 0: adds the sums of all other blocks to its own. The others: send theirs to rank 0, and
-  // may change them at once. Invariant: no phase is overtaken. Rank 0 arrives at `read` when it
-  // has read all sums of a tile, and nobody sends the next tile's before. So `landed` never counts
-  // bytes of two tiles.
+  // Rank 0: adds the sums of all senders to its own. A sender: sends its sums to rank 0, and may
+  // change them at once.
+  // Invariant: rank 0's room holds sums of one tile. All of its threads have read them before it
+  // arrives at `read`, and a sender waits for that before it sends the next tile's. So `landed`
+  // never counts bytes of two tiles, and no thread is two phases late.
   template <int SUMS>
   __device__ void send_or_add(float (&sums)[SUMS]) {
     if (k_rank_ > 0) {
@@ -65,8 +68,9 @@ class AddSums {
   }
 
  private:
-  static_assert(C::CLUSTER == 1 || C::SPLIT == 1);  // mapa and arrive_in get ranks along K
+  static_assert(C::CLUSTER == 1 || C::SPLIT == 1, "mapa and arrive_in get ranks along K");
   static constexpr int THREADS = 128;
+  static_assert(C::SPLIT <= THREADS, "thread r of rank 0 arrives at the `read` of rank r");
   static constexpr int SUM_STRIDE = THREADS * 4;   // bytes from a thread's sums[i] to its sums[i + 1]
   static constexpr int BLOCK_FLOATS = C::BM * 64;  // room for one block's sums
   static_assert((C::SPLIT - 1) * BLOCK_FLOATS * 4 == C::SUMS_BYTES);
@@ -75,7 +79,7 @@ class AddSums {
   template <int SUMS>
   __device__ void send(const float (&sums)[SUMS]) const {
     const int thread = int(threadIdx.x) % THREADS;
-    gg::ptx::mbarrier_wait_parity(read_addr(), phase_ ^ 1);  // rank 0 has read those of the tile before
+    gg::ptx::mbarrier_wait_parity(read_addr(), phase_ ^ 1);  // rank 0 has read what was sent before
     const auto landed = gg::ptx::mapa(landed_addr_, 0);
     const auto to = gg::ptx::mapa(gg::ptx::shared_addr(sums_ + (k_rank_ - 1) * BLOCK_FLOATS + thread), 0);
 #pragma unroll
@@ -87,16 +91,16 @@ class AddSums {
   template <int SUMS>
   __device__ void receive_and_add(float (&sums)[SUMS]) const {
     const int thread = int(threadIdx.x) % THREADS;
-    // Bytes that land before this end no phase: its one arrival is still missing.
+    // Bytes that land before this arrival end no phase: each phase wants one.
     if (thread == 0) gg::ptx::mbarrier_arrive_expect_tx(landed_addr_, (blocks_ - 1) * SUMS * SUM_STRIDE);
-    gg::ptx::mbarrier_wait_parity(landed_addr_, phase_);  // all sums of all other blocks are here
+    gg::ptx::mbarrier_wait_parity(landed_addr_, phase_);  // the sums of all senders are here
 #pragma unroll 1
     for (int rank = 1; rank < blocks_; ++rank) {
       const float* from = sums_ + (rank - 1) * BLOCK_FLOATS + thread;
 #pragma unroll
       for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
     }
-    // bar_sync waits for the loads of all threads: arrive_in relies on it, elsewhere on has_come.
+    // bar_sync: all 128 threads have their values. Thread r says so to the sender of rank r.
     gg::ptx::bar_sync(barrier_, THREADS);
     if (thread > 0 && thread < blocks_) arrive_in<C::BLOCKS>(thread, read_addr());
   }

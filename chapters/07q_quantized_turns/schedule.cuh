@@ -148,12 +148,15 @@ class TileFinder {
     const int piece = piece_index % pieces_;                 // of its tile
     // For a whole tile this is `index`, for piece_index is 0. For a piece it is
     // whole_tiles_ + piece_index / pieces_: each tile of the last round has `pieces_` indices.
+    // It never falls while `index` grows, as find_uncut relies on.
     const int tile_index = index - piece_index + piece_index / pieces_;
     const Tile tile = find_uncut(tile_index);
     if (!cut || tile.group < 0) return tile;
+    // pieces_ * piece_rows is at least tile.rows, so each row is in one piece. Later pieces may be
+    // left with fewer rows, or none.
     const int piece_rows = round_up((tile.rows + pieces_ - 1) / pieces_, STEP);
-    const int first = min(piece * piece_rows, tile.rows);
-    return {tile.group, tile.row0 + first, min(piece_rows, tile.rows - first), tile.col0};
+    const int rows_above = min(piece * piece_rows, tile.rows);  // in the pieces before it
+    return {tile.group, tile.row0 + rows_above, min(piece_rows, tile.rows - rows_above), tile.col0};
   }
   // [/piece]
   // Plans the last round: from now on each index from whole_tiles_ on is that of a piece. Who: the
@@ -179,11 +182,13 @@ class TileFinder {
     // So at least `workers`.
     whole_tiles_ = (all_tiles - 1) / workers * workers;
     const int last_tiles = all_tiles - whole_tiles_;
-    // Into as many pieces as have room in one round, of whole steps. Each tile is taken to have
-    // the launch's average of rows.
-    const int steps = (offsets_[groups_] - 1) / tiles_m / STEP + 1;
-    const int most = workers / last_tiles, steps_of_piece = (steps + most - 1) / most;
-    pieces_ = (steps + steps_of_piece - 1) / steps_of_piece;
+    // A piece of an average tile gets the least whole steps with which all pieces have room in one
+    // round. No divisor is 0: there are tiles, and at most `workers` are left. Any pieces_ would
+    // give the right D, for `find` cuts each tile's own rows.
+    const int average_steps = (offsets_[groups_] - 1) / tiles_m / STEP + 1;
+    const int most_pieces = workers / last_tiles;
+    const int steps_of_piece = (average_steps + most_pieces - 1) / most_pieces;
+    pieces_ = (average_steps + steps_of_piece - 1) / steps_of_piece;  // at most most_pieces
     indices_ = whole_tiles_ + last_tiles * pieces_;
   }
   // The number of indices: of whole tiles, and of all pieces, with rows or

@@ -47,6 +47,9 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, cons
                                 .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
+  // The bytes that load.cuh expects are those of the boxes: A, B, SFA, and SFB's of both blocks.
+  static_assert(C::STAGE_BYTES ==
+                (BLOCK_ROWS + BN / CTA_GROUP) * ROW_BYTES + (1 + CTA_GROUP) * C::ATOMS * ATOM_BYTES);
   const Maps maps = {map(a, 1, rows, BLOCK_ROWS), map(b, groups, n, BN / CTA_GROUP),
                      scale_map(sfa, atom_rows(rows)), scale_map(sfb, groups * atom_rows(n))};
   auto* kernel = grouped_gemm<C>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a part of 32 rows of D gets from the registers of a warp to memory: through shared memory, from where
-// TMA copies it as a box of 32 by 32.
+// How a warp's part of D gets from registers to memory: through shared memory, from where TMA copies it as a
+// box of 32 rows by 32 columns.
 
 #pragma once
 
@@ -16,16 +16,19 @@ namespace chapter {
 
 using gg::Format;
 
-// A storing warp has one for all its tiles. Every format that `store` is given must be as wide as the
-// constructor's, which sizes the boxes.
+// A storing warp has one for all its tiles: it knows which box is free, from one tile to the next.
 class Output {
  public:
-  // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024.
-  __device__ Output(unsigned char* shared, Format format)
-      : shared_(shared), box_bytes_(32 * PART * gg::format_info(format).bits / 8) {}
+  static constexpr int BOX_ROWS = 32;  // one for each lane
 
-  // Who: a whole warp, each lane with the values of its row. `row0`: of the first lane. Columns after the
-  //   tensor's last one are left out. A format without a line below would send what the box held before.
+  // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024. `format` sizes the boxes: every
+  // format that `store` is given must be as wide, which the caller sees to.
+  __device__ Output(unsigned char* shared, Format format)
+      : shared_(shared), box_bytes_(BOX_ROWS * PART * gg::format_info(format).bits / 8) {}
+
+  // Who: a whole warp, each lane with its row of a part. Does: starts the copy of the part to where `map` has
+  //   rows from `row0` on and columns from `col` on; columns after the tensor's last one are left out.
+  // After: the next box may be written. A format without a line below would send what the box held before.
   // [store]
   __device__ void store(Format format, const CUtensorMap* map, const float (&v)[PART], int row0, int col) {
     unsigned char* box = shared_ + box_off_;
@@ -40,13 +43,13 @@ class Output {
     if (gg::ptx::elect()) {
       gg::ptx::tma_store_2d(map, col, row0, gg::ptx::shared_addr(box));
       gg::ptx::bulk_commit_group();
-      if (2 * box_bytes_ > OUTPUT_BYTES) {  // only one box fits: wait until this one has been read
+      if (2 * box_bytes_ > OUTPUT_BYTES) {  // one box fits: wait until this copy has read it
         gg::ptx::bulk_wait_group_read<0>();
-      } else {  // where the next one goes is free when all copies but this one have been read
+      } else {  // two or more: wait until all copies but this one have read theirs
         gg::ptx::bulk_wait_group_read<1>();
       }
     }
-    __syncwarp();  // the box that was where the next one goes has been read
+    __syncwarp();  // the next box has been read: every lane may write it
   }
   // [/store]
 
@@ -57,21 +60,22 @@ class Output {
   }
 
  private:
-  // This lane's row of a box, 16 bytes at a time, where TMA's swizzle wants them.
+  // Rounds this lane's row and writes it to the box, each chunk of 16 bytes to where TMA's swizzle has
+  // it. Relies on a box at a multiple of 1024: TMA's swizzle follows the address, this one the lane.
   // [write]
   template <Format D>
   __device__ static void write(unsigned char* box, const float (&v)[PART]) {
-    constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>,
-                  UNITS = PART / IN_WORD / 4;              // of 16 bytes, a row
-    static_assert(OUTPUT_BYTES % (32 * UNITS * 16) == 0);  // boxes: box_off_ meets the end exactly
-    const int lane = int(threadIdx.x) % 32, swizzle = lane * UNITS / 8 % UNITS;
-    auto* row = reinterpret_cast<uint4*>(box) + lane * UNITS;
+    constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>, CHUNKS = PART / IN_WORD / 4;  // of a row
+    static_assert(OUTPUT_BYTES % (BOX_ROWS * CHUNKS * 16) == 0);  // box_off_ meets the end exactly
+    // TMA xors into a chunk's number bits 7 and up of where the row begins, lane * CHUNKS * 16.
+    const int lane = int(threadIdx.x) % 32, swizzle = lane * CHUNKS / 8 % CHUNKS;
+    auto* row = reinterpret_cast<uint4*>(box) + lane * CHUNKS;
 #pragma unroll
-    for (int unit = 0; unit < UNITS; ++unit) {
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
       uint32_t words[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) words[i] = gg::epilogue::word_of<D>(v + (unit * 4 + i) * IN_WORD);
-      row[unit ^ swizzle] = {words[0], words[1], words[2], words[3]};
+      for (int i = 0; i < 4; ++i) words[i] = gg::epilogue::word_of<D>(v + (chunk * 4 + i) * IN_WORD);
+      row[chunk ^ swizzle] = {words[0], words[1], words[2], words[3]};
     }
   }
   // [/write]
@@ -84,13 +88,14 @@ class Output {
 // The map of an output [rows,columns]. Its swizzle, as long as a row of a box, is that of `write`.
 inline CUtensorMap output_map(Format format, void* data, int64_t rows, int64_t columns) {
   const int bytes = gg::format_info(format).bits / 8;
+  static_assert(PART * 4 == 128);  // rows of boxes have 128, 64 or 32 bytes, as their swizzles below
   return gg::make_tensor_map({.type = bytes == 4   ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
                                       : bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16  // or any 16 bits
                                                    : CU_TENSOR_MAP_DATA_TYPE_UINT8,
                               .data = data,
                               .dims = {columns, rows},
                               .stride_bytes = {columns * bytes},
-                              .box = {PART, 32},
+                              .box = {PART, Output::BOX_ROWS},
                               .swizzle = bytes == 4   ? CU_TENSOR_MAP_SWIZZLE_128B
                                          : bytes == 2 ? CU_TENSOR_MAP_SWIZZLE_64B
                                                       : CU_TENSOR_MAP_SWIZZLE_32B});
