@@ -49,7 +49,7 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
             bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {
-  const int multiprocessors = gg::multiprocessors();
+  const Device device = {gg::multiprocessors(), gg::memory_bandwidth()};
   // Nine configurations for four pairs of T and D and two layouts of B are 72 kernels: minutes to compile.
   constexpr bool HAS_ALL_SIZES = std::is_same_v<T, bf16> && std::is_same_v<D, bf16>;
   if (!HAS_ALL_SIZES || !nk) {
@@ -62,15 +62,15 @@ void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t ro
     double least = INFINITY;
     // [choose]
     for_each_config([&]<class C>(C) {
-      if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
-      const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
+      if (device.multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
+      const double cycles = tile.m ? 0 : estimate<C>(sizes, device);
       if (cycles > least) return;
       least = cycles;
       best = launch_as<C, T, D, Major::k>;
     });
     // [/choose]
     GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m,
-               tile.n, multiprocessors);
+               tile.n, device.multiprocessors);
     best(a, b, d, offsets, rows, sizes, dependent, stream);
   }
 }

@@ -68,7 +68,7 @@ inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operan
                    bool dependent, cudaStream_t stream) {
   GG_REQUIRE(sizes.n % PAIR == 0, "N is %d, no multiple of %d: 32 gates lie beside 32 ups", sizes.n, PAIR);
   if (rows == 0) return;  // there is no tensor to map
-  const int multiprocessors = gg::multiprocessors();
+  const Device device = {gg::multiprocessors(), gg::memory_bandwidth()};
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
   // `estimate` is that of the product alone. It leaves the activation out, and it counts N columns of D
@@ -76,15 +76,15 @@ inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operan
   // others would choose better for this one was not measured.
   // [choose]
   for_each_config([&]<class C>(C) {
-    if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
-    const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
+    if (device.multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
+    const double cycles = tile.m ? 0 : estimate<C>(sizes, device);
     if (cycles > least) return;
     least = cycles;
     best = launch_as<C>;
   });
   // [/choose]
   GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m, tile.n,
-             multiprocessors);
+             device.multiprocessors);
   best(a, b, d, operands, offsets, rows, sizes, dependent, stream);
 }
 

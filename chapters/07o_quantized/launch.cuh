@@ -62,7 +62,7 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
                    cudaStream_t stream) {
   GG_REQUIRE(reinterpret_cast<uintptr_t>(operands.prob) % 8 == 0, "prob is loaded two rows at a time");
   if (operands.rows == 0) return;  // there is no tensor to map
-  const int multiprocessors = gg::multiprocessors();
+  const Device device = {gg::multiprocessors(), gg::memory_bandwidth()};
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
   // `estimate` is fitted to times of the product alone: around a tile it counts 1000 cycles, 700 of
@@ -72,15 +72,15 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
   // best one. m_total counts padded rows, at least 128 of a group that has any, so `early` is rare.
   // [choose]
   for_each_config([&]<class C>(C) {
-    if (multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
-    const double cycles = tile.m ? 0 : estimate<C>(sizes, multiprocessors);
+    if (device.multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
+    const double cycles = tile.m ? 0 : estimate<C>(sizes, device);
     if (cycles > least) return;
     least = cycles;
     best = launch_as<C>;
   });
   // [/choose]
   GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m, tile.n,
-             multiprocessors);
+             device.multiprocessors);
   best(a, b, d, d_col, operands, offsets, sizes, dependent, stream);
 }
 

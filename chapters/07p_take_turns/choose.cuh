@@ -24,7 +24,7 @@ constexpr int SHARING_ROWS = 48;
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
 
-// Cycles of the launch, as far as they tell configurations apart: parts (1) to (5), as in 07l.
+// Cycles of the launch, as far as they tell configurations apart: parts (1) to (4), as in 07l.
 // `shared`, `around`, `end` and the half in (2) are new and assumed. `around` is a guess: 07l has 700
 // and 1000, with its epilogue. Of `end` only the sum for 192 rows, 4,924, has a source: 07m's epilogue
 // took 3,300 cycles (stamped once, taken to be of 256 rows), with twice the warps, and 3,300 * 2 *
@@ -63,11 +63,7 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   const double rounds = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
   const double all_tiles = rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles;
   // (4) The launch: its tiles and its two ends.
-  const double by_tiles = (C::BLOCKS > 1 ? 2000 : 0) + all_tiles + last_end;
-  // (5) Memory: a second bound. Its bytes are the same for all configurations.
-  const double bytes = 2.0 * sizes.groups * sizes.n * sizes.k + 2.0 * sizes.m_total * (sizes.k + sizes.n / 2);
-  const double by_memory = bytes / 2200 + by_tiles / 100;
-  return std::max(by_tiles, by_memory);
+  return (C::BLOCKS > 1 ? 2000 : 0) + all_tiles + last_end;
 }
 // [/estimate]
 

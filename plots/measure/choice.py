@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What a chapter's choice of tiles loses: problems in no set, timed with the chosen tile and with every other one.
 
-  python3 -B -m plots.measure.choice [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--all]
+  python3 -B -m plots.measure.choice [--chapter 07l_peak_hopper] [--problems 20] [--seed 1] [--csv FILE]
 
-Draws problems as a mixture of experts has them: weights' shapes of models, and rows that a router deals out by a softmax
-over normal logits, of deviation 0.6, or equally. Runs `--tune` on each, whose contestants take turns in the same rounds,
-and prints how much longer the chosen tile took than the fastest, then how that is distributed. Wants a GPU; exit code
-77: there is none.
+Draws problems as a mixture of experts has them: every other one with weights of a model's shape, the others with an N
+and a K between 256 and 8192; rows that a router deals out by a softmax over normal logits, of deviation 0.6, or equally.
+Runs `--tune` on each, whose contestants take turns in the same rounds, and prints how much longer the chosen tile took
+than the fastest, then how that is distributed. --csv: each tile's time, a line each. Wants a GPU; exit code 77: there is
+none.
 """
 
 import argparse
@@ -32,8 +33,14 @@ MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem
 
 def draw(rng: random.Random) -> tuple[list[int], int, int]:
     """Rows of each group, N and K."""
+    free = rng.random() < 0.5
     while True:
-        (n, k), groups, rows = rng.choice(SHAPES), rng.choice(GROUPS), rng.choice(ROWS)
+        if free:
+            n, k = (8 * round(2 ** rng.uniform(8, 13) / 8) for _ in range(2))
+            groups, rows = (round(2 ** rng.uniform(0, most)) for most in (6, 11))
+            rows = max(4, rows)
+        else:
+            (n, k), groups, rows = rng.choice(SHAPES), rng.choice(GROUPS), rng.choice(ROWS)
         if 2 * groups * n * k > MOST_BYTES or 2 * groups * rows * n * k > MOST_FLOP:
             continue
         if rng.random() < 0.2:
@@ -78,9 +85,12 @@ def main() -> int:
     parser.add_argument("--chapter", default="07l_peak_hopper")
     parser.add_argument("--problems", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--all", action="store_true", help="print the time with each tile too")
+    parser.add_argument("--csv", type=Path, help="where each tile's time goes")
     args = parser.parse_args()
     rng, losses = random.Random(args.seed), []
+    table = open(args.csv, "w", encoding="utf-8") if args.csv else None
+    if table:
+        print("m,n,k,tile,us_median", file=table)
     for _ in range(args.problems):
         m, n, k = draw(rng)
         times = tuned(REPO / "build" / "bin" / args.chapter, m, n, k)
@@ -88,8 +98,8 @@ def main() -> int:
         losses.append(loss)
         print(f"G={len(m)} M={sum(m)} (≤ {max(m)}) N={n} K={k}: {times['']:.1f} us as chosen, {times[best]:.1f} us with "
               f"{best}, {100 * loss:+.1f} %", flush=True)
-        if args.all:
-            print("  " + ", ".join(f"{tile} {us:.1f}" for tile, us in sorted(times.items(), key=lambda one: one[1]) if tile))
+        for tile, us in times.items() if table else ():
+            print(f"{' '.join(map(str, m))},{n},{k},{tile},{us}", file=table, flush=True)
     print(distribution(losses))
     return 0
 
