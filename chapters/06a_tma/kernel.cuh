@@ -22,10 +22,10 @@
 
 namespace chapter {
 
-constexpr int BK = 64;        // depth of a slice of A and B: 128 bytes of each row of A
-constexpr int STAGES = 3;     // slices of a team in shared memory: 96 KB at most, and two teams have 192
-constexpr int THREADS = 128;  // of a team: two teams are eight warps, two for each scheduler
-constexpr int WARPS_M = 2, WARPS_N = 2;
+constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row of A
+constexpr int STAGES = 3;  // slices of a team in shared memory: 96 KB at most, and two teams have 192
+constexpr int WARPS_M = 2, WARPS_N = 2, THREADS = WARPS_M * WARPS_N * 32;  // of a team
+constexpr int TEAMS = 2, WORKER_THREADS = TEAMS * THREADS;
 constexpr int BOX_COLS = 64;  // columns of B in one box: 128 bytes, the most that TMA swizzles
 constexpr int B_BOX_BYTES = BK * BOX_COLS * 2;
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
@@ -86,10 +86,11 @@ struct Stage {
 };
 
 // [copy]
-// One thread orders a slice: A's from (k0, a_row) on, B's from (col, k0, group) on, coordinates in the
-// order of the maps' dimensions. What lies outside a map's tensor becomes zeros, which count as bytes
-// too. A box of A may go on into rows that are not the group's. They are multiplied as well, but the
-// rows of D that need them are not stored.
+// One thread orders a slice: A's from (k0, a_row) on, B's from (col, k0, group) on, coordinates in
+// the order of the maps' dimensions. It announces all bytes, with the only arrival of the phase.
+// Elements outside a map's tensor become zeros, which count as bytes too. A box of A may go on into
+// rows that are not the group's: they are multiplied as well, but D's rows that need them are not
+// stored. Before the call all warps of the team have read the stage's old slice.
 template <int BM, int BN>
 __device__ __forceinline__ void load_slice(Stage stage, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                            int k0, int a_row, int col, int group) {
@@ -186,30 +187,30 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 // [/store]
 
 // A worker is a block of two teams, each with a tile of its own: while one waits or writes its tile out, the
-// other computes. Eight warps: up to 255 registers per thread.
+// other computes. Eight warps, two for each scheduler: up to 255 registers per thread.
 template <class T, class Offset, int BM, int BN>
-__global__ void __launch_bounds__(2 * THREADS, 1)
+__global__ void __launch_bounds__(WORKER_THREADS, 1)
     grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, T* d,
                  const Offset* offsets, int groups, int n, int k) {
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   // The bytes that load_slice announces, and launch's team_bytes for each stage, are the sum of these.
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
-  static_assert(2 * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) <= 226 * 1024,
+  static_assert(TEAMS * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) <= 226 * 1024,
                 "a block of an H100 may have 227 KB, of which `full` and the alignment of `shared` take one");
   const int team = int(threadIdx.x) / THREADS, thread = int(threadIdx.x) % THREADS;
   const int warp = thread / 32;  // of the team
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
 
-  // After `full`, at the next multiple of 1024. ptxas rounds the bytes of `full` up to it and counts them
-  // as static, so launch requests the stages' bytes alone.
+  // The stages, all that launch requests. `full` lies before them: ptxas counts it, and the gap up
+  // to this multiple of 1024, as static shared memory.
   extern __shared__ __align__(1024) unsigned char shared[];
   const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come after
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BN / 64][BK][64], swizzled
   // [barriers]
-  __shared__ uint64_t
-      full[2][STAGES];  // of each team: the slice in this stage has landed; one thread arrives
+  // Each stage of each team has one. A phase ends when a slice has landed; thread 0 alone arrives.
+  __shared__ uint64_t full[TEAMS][STAGES];
   const uint32_t team_full_addr = gg::ptx::shared_addr(full[team]);
   if (thread == 0) {
     for (int s = 0; s < STAGES; ++s) gg::ptx::mbarrier_init(team_full_addr + s * 8, 1);
@@ -226,7 +227,7 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
   // its mbarrier. 2^31 of them, each of 16 KB or more, would be 35 TB that one team loads.
   int slices_before = 0;
   Walk walk = {int(blockIdx.x) + team * workers};
-  for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += 2 * workers) {
+  for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += TEAMS * workers) {
     const int row0 = walk.tile_in_group % walk.tiles_m * BM, col0 = walk.tile_in_group / walk.tiles_m * BN;
     // The group's rows and D's columns from the tile's corner on: fewer than the tile has, or more.
     const int rows_left = walk.group_rows - row0, cols_left = n - col0;
@@ -234,14 +235,14 @@ __global__ void __launch_bounds__(2 * THREADS, 1)
     // [/tile]
 
     // [load]
-    // Where slice k_tile of the current tile is put. Stages are used in turn from tile to tile.
+    // Where slice k_tile of this tile is put. A team uses its stages in turn, from tile to tile.
     auto stage_of = [&](int k_tile) {
       const int index = (slices_before + k_tile) % STAGES;
       return Stage{a_tile_addr + index * A_STAGE_BYTES, b_tile_addr + index * B_STAGE_BYTES,
                    team_full_addr + index * 8};
     };
 
-    // Orders it; one thread calls this. int(row_begin): the harness allows fewer than 2^31 rows.
+    // Orders it; thread 0 alone calls this. The harness allows fewer than 2^31 rows: int will do.
     auto load = [&](int k_tile) {
       load_slice<BM, BN>(stage_of(k_tile), a_map, b_map, k_tile * BK, int(walk.row_begin) + row0, col0,
                          walk.group);
@@ -303,6 +304,7 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
   GG_REQUIRE(legal(tile.m) && legal(tile.n), "--tile %dx%d: tiles have 64 or 128 rows and columns", tile.m,
              tile.n);
   auto* kernel = grouped_gemm<T, Offset, 128, 128>;
+  // The kernel's BM must be tile.m: A's boxes have tile.m rows, load_slice announces BM.
   // Every tile of every type would be 16 kernels to compile.
   if constexpr (std::is_same_v<T, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 128 && tile.n == 64) kernel = grouped_gemm<T, Offset, 128, 64>;
@@ -329,15 +331,13 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
                            .box = {BOX_COLS, BK, 1},
                            .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/maps]
-  // 2 below is the number of teams, as in the kernel's launch bounds, its assertion of 226 KB, its
-  // `full`, and its walk's stride.
   const int team_bytes = STAGES * (tile.m + tile.n) * BK * 2;
   int device = 0, multiprocessors = 0;
   GG_CHECK(cudaGetDevice(&device));
   GG_CHECK(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 2 * team_bytes));
-  kernel<<<blocks ? blocks : multiprocessors, 2 * THREADS, 2 * team_bytes, stream>>>(a_map, b_map, d, offsets,
-                                                                                     groups, n, k);
+  GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, TEAMS * team_bytes));
+  kernel<<<blocks ? blocks : multiprocessors, WORKER_THREADS, TEAMS * team_bytes, stream>>>(
+      a_map, b_map, d, offsets, groups, n, k);
   GG_CHECK(cudaGetLastError());
 }
 
