@@ -36,6 +36,7 @@ struct Config {
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES);
   static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
   static_assert(SHARED_BYTES <= 226 * 1024);  // of 227 KB: barriers and mailbox have the last
+  static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
 template <class C>

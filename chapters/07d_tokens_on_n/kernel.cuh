@@ -4,7 +4,8 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: tokens, of which a group has any number, are WGMMA's N, which comes in steps.
+// New here: tokens, of which a group has any number, are wgmma's N. So a tile multiplies its rows
+// rounded up to 32, and may have up to 256.
 
 #pragma once
 
@@ -30,6 +31,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES];
   __shared__ Mailbox mailbox;
+  // `bars` and `mailbox` come first, `shared` begins at the next multiple of 1024.
+  static_assert(sizeof(bars) + sizeof(mailbox) <= 1024);
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
@@ -38,18 +41,22 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
-      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CONSUMERS);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CONSUMERS);  // `release` of each
     }
-    mailbox.init(1 + 4 * C::CONSUMERS);  // warps that load or multiply
+    // The warps that call tiles.next: those that load or multiply. With a smaller number a tile
+    // may be overwritten before all have read it, with a larger one a second tile is never sent.
+    mailbox.init(1 + 4 * C::CONSUMERS);
     gg::ptx::fence_mbarrier_init();
-    gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);
+    gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);  // of full tiles
     gg::ptx::prefetch_tensormap(&maps.b);
   }
   __syncthreads();  // the barriers are there for all threads and for TMA
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
+  // The scheduling warp's wait would do, as the others touch global memory only after a message.
+  // All threads wait, so that no role relies on another's wait.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
-  gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
+  gg::ptx::griddepcontrol_wait();               // it has ended, and what it wrote is there
   // [/dependent]
   // [roles]
   const TileReceiver tiles(mailbox);

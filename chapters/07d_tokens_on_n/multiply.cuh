@@ -18,14 +18,15 @@
 namespace chapter {
 
 // [widths]
-// Calls f with the width of a tile that has 0 < rows <= MOST. It equals load_tiles's
-// round_up(rows, STEP), but is a constant: wgmma's N is part of the instruction.
+// Calls f with the width of a tile that has 0 < rows <= MOST, as a std::integral_constant, because
+// wgmma's N is part of the instruction.
 template <int MOST, class F>
 __device__ __forceinline__ void with_width_for(int rows, F& f) {
-  static_assert(MOST % STEP == 0);
   if constexpr (MOST > STEP) {
     if (rows <= MOST - STEP) return with_width_for<MOST - STEP>(rows, f);
   }
+  // Here MOST - STEP < rows <= MOST. For all of these load_tiles loads MOST rows.
+  static_assert(round_up(MOST - STEP + 1, STEP) == MOST && round_up(MOST, STEP) == MOST);
   f(std::integral_constant<int, MOST>());
 }
 // [/widths]
@@ -38,19 +39,22 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
-  // one thread may speak for them. The kernel initialised `empty` for one arrival of each consumer.
+  // To be called when a wait has said that the products of the stage's slice are done. They are one
+  // operation of four warps: all four have waited for `full`, and none reads the stage any more. So
+  // one thread arrives for all. The kernel initialised `empty` for one arrival of each consumer.
   const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
-    float registers[C::BM / 2];
+    float registers[C::BM / 2];  // a thread's sums of the widest tile
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-      // All widths use the same ones. All indices are constants once inlined: these are registers.
+      // Each width has the first WIDTH / 2 of them. All indices are constants once all is inlined:
+      // these are registers.
+      static_assert(WIDTH <= C::BM);
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);
       // [multiply]
-      int last = 0;  // stage of the slice before
+      int last = 0;  // stage of the slice before, whose products may still run
 #pragma unroll 1
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
         const int stage = ring.stage;
@@ -75,7 +79,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
       // [/multiply]
       store_sums(sums, d, tile, consumer * 64, n);
     };
-    with_width_for<C::BM>(tile.rows, do_tile);  // all warps alike: wgmma wants all four
+    with_width_for<C::BM>(tile.rows, do_tile);  // the same branch in all four warps, as wgmma wants
   }
 }
 

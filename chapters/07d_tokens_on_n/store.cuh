@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How a consumer's sums get to memory: each thread stores its own.
+// How a consumer's sums get to memory: each thread stores its own, one element at a time.
 
 #pragma once
 
@@ -22,7 +22,8 @@ __device__ __forceinline__ void store_sums(const float (&sums)[SUMS], T* d, cons
   const int row_in_tile = lane % 4 * 2, col_in_d = tile.col0 + first_col + warp * 16 + lane / 4;
   T* const to = d + int64_t(tile.row0 + row_in_tile) * n + col_in_d;
 #pragma unroll
-  for (int i = 0; i < SUMS; ++i) {  // sums i and i + 1 are neighbours in a column
+  for (int i = 0; i < SUMS; ++i) {
+    // Sum i belongs r rows below sum 0 and c columns to the right of it.
     const int r = i / 4 * 8 + i % 2, c = i / 2 % 2 * 8;
     if (row_in_tile + r < tile.rows && col_in_d + c < n) to[int64_t(r) * n + c] = gg::from_float<T>(sums[i]);
   }
