@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all
-// its blocks that load and multiply, while they have the tile before. It claims a tile only when
-// the mailbox is empty. It waits for its own mailbox's `received` and signals the `sent` of all.
+// A worker has one scheduling warp, in its first block. It claims the worker's tiles, finds them in
+// the offsets, and sends each to the warps of all blocks that load and multiply, while they have the
+// tile before. So the blocks of a worker have the same tiles, however these are chosen. It waits for
+// its own mailbox's `received` and signals the `sent` of all.
 
 #pragma once
 
@@ -20,7 +21,9 @@ namespace chapter {
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
 // tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
 // a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
-// would not show.
+// would not show. To receive tile i, a warp needs slices of the tiles before it, and none of tile i.
+// So tile i + 1 is sent without any slice of tile i, and a consumer may wait for it before it has released
+// the last slice of tile i, but not before it has released those of tile i - 1.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -62,8 +65,11 @@ struct Mailbox {
   __device__ Tile receive(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
-    __syncwarp();  // all lanes' reads of `tile` come before its place is given back
-    // Arrive only when the load is done: the first block may then overwrite `tile`.
+    __syncwarp();  // all lanes have left the wait, and begun to read, before lane 0 arrives
+    // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
+    // registers: has_come is always true, but the compiler cannot know what memory holds, and must
+    // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
+    // out. For the same reason the comparison waits for all lanes: one instruction loads for them.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
@@ -106,7 +112,8 @@ class TileFinder {
   // even outside D.
   __device__ Tile find(int index) {
     for (;;) {
-      // Lanes whose group ends after this tile.
+      // Lanes whose group ends after this tile. The first one's group has it, and so has rows: a group
+      // without rows ends where the one before it ends.
       const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);
       if (after != 0) return tile_of(index, __ffs(after) - 1);
       first_group_ += 32;
@@ -115,7 +122,8 @@ class TileFinder {
       read_offsets();
     }
   }
-  // Who: a whole warp. Returns the number of tiles of all groups.
+  // Returns the number of tiles of all groups: `find` has a tile for each index below it, and for no
+  // other, as `claim` relies on. So both count by tiles_in_column and tiles_n_.
   __device__ int count_tiles() const {
     int tiles_m = 0;
     for (int group = int(threadIdx.x) % 32; group < groups_; group += 32) {
@@ -137,7 +145,7 @@ class TileFinder {
     }
     tiles_m_end_ += tiles_m_before_;
   }
-  // The tile of this index. It is in the group of lane `owner`.
+  // The tile of this index. It is in the group of lane `owner`, which has rows.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
@@ -167,6 +175,7 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& 
   Tile tile = finder.find(index);
   mailbox.send(tile, phase);
   const int tiles = finder.count_tiles();  // the first tile, sent already, need not wait for it
+  // All workers decide alike, for it depends only on the launch's offsets and sizes.
   const bool claims = tiles > workers && (k + BK - 1) / BK >= LEAST_SLICES;
   while (tile.group >= 0) {
     phase ^= 1;
