@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07k: where all groups have as many rows, the first loads do not wait for the offsets.
+// Chapter 07k: where all groups have the same number of rows, the first loads do not wait for offsets.
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: a block computes its first tile from the number of rows that, as the caller says, all groups
-// have, and loads its first slices. Meanwhile each warp with a role compares the offsets with that number.
+// New here: a block computes its first tile from the number of rows that each group has, as the
+// caller says, and loads its first slices. Meanwhile each warp with a role checks it by the offsets.
 
 #pragma once
 
@@ -24,7 +24,8 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor. Where C::HOLDS_ROWS it has 384 threads and deals out registers anew:
+// before that each thread has 168, 65536 / 384 rounded down to a multiple of 8.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,
@@ -51,6 +52,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
     }
+    // At `landed` and at `read` one thread of rank 0 arrives.
     for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
     mailbox.init(C::BLOCKS * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
     gg::ptx::fence_mbarrier_init();
@@ -69,8 +71,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is
-  // ptxas's duty to keep such values in registers that setmaxnreg leaves.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps.d, d, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

@@ -30,9 +30,11 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
                     grouped_gemm<C, T>, maps, d, offsets, groups, n, k, rows_each, next_counter());
 }
 
-// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. m_total: the last offset. It is
-// only used to choose the tile: if it is wrong, D is right all the same. rows_each: the rows of every
-// group, or 0 if groups differ or nobody knows.
+// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. m_total: the last offset,
+// which the caller knows without reading it; `rows` may be more. m_total is only used to choose the
+// tile: if it is wrong, D is right all the same.
+// rows_each: the rows of every group, or 0 if groups differ or nobody knows. If it is wrong, D is
+// right all the same, but later.
 // `tile` 0x0: 64x64, if each such tile can have four multiprocessors; else 256x128. A tile of 64x64
 // has K in four splits, or in two where there are only two or three multiprocessors. 256x128 comes
 // in pairs where there are two.
@@ -44,7 +46,7 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
   if (tile.m == 0) {
     const int64_t tiles_m = (m_total + 64 * groups - 1) / (64 * groups);  // of a group of average rows
     const int64_t tiles_n = (n + 63) / 64;
-    // One multiprocessor has no splits, and would pass the second test with no rows at all.
+    // The first test: with m_total 0 the second one would choose splits on one multiprocessor, too.
     const bool few = multiprocessors >= 2 && groups * tiles_m * tiles_n * 4 <= multiprocessors;
     tile = few ? gg::TileShape{64, 64} : gg::TileShape{256, 128};
   }
@@ -59,9 +61,9 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
   using FourSplits = Config<1, 64, 6, 1, 4>;
   auto* for_256 = multiprocessors >= 2 ? launch_as<Pair, T> : launch_as<Single, T>;
   auto* splits = multiprocessors >= 4 ? launch_as<FourSplits, T> : launch_as<TwoSplits, T>;
-  auto* launch_tile = tile.m == 256   ? for_256
+  auto* launch_tile = tile.n == 64    ? splits  // 64x64; all others have 128 columns
+                      : tile.m == 256 ? for_256
                       : tile.m == 128 ? launch_as<Config<2, 128, 6>, T>
-                      : tile.n == 64  ? splits  // 64x64: before the test for 64x128
                       : tile.m == 64  ? launch_as<Config<2, 64, 8>, T>
                                       : launch_as<Config<2, 32, 9>, T>;
   launch_tile(a, b, d, offsets, rows, groups, n, k, rows_each, stream);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it has the
-// next tile.
-// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it
+// has the next tile. Where blocks split K it multiplies its block's slices only; the block of rank
+// 0 along K adds the sums of all and stores. It waits for `full` and signals `empty`, that of all
+// blocks whose loads write this one's shared memory. Slices of a wrong guess it only releases.
 
 #pragma once
 
@@ -20,11 +21,12 @@
 
 namespace chapter {
 
-// The named barrier of a consumer's four warps. The discard, Store and AddSums use it; the four warps come to
-// it in the same order, so the uses do not mix.
+// The named barrier of a consumer's four warps, for the discard, Store and AddSums: the same four
+// warps come to all its uses in the same order.
 __device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
 
-// Sums stay in registers, so all of it is inlined.
+// Sums stay in registers, so all of it is inlined. A consumer that waits for tile i + 1 has released
+// all slices of tile i - 1: else the warps of a worker could wait for each other for ever (Mailbox).
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, const Memory& memory,
                                                Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess,
@@ -34,31 +36,35 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // [release]
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them: thread r to the block of rank r. No consumer arrives twice in one
+  // phase of an `empty`: it releases the stage again only after the next slice has landed there.
+  // Each block loads its part of that slice only after its own `empty` has ended the phase.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
+  // [/release]
   Store<C, T> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, barrier_of(consumer));
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Releases the guessed slices, if any, as soon as they have landed: the loading warp may wait for the
-    // stages, and the block must not end while TMA writes to it.
-    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show it
-    // as not over. In the main loop wgmma sees to that, which all four warps execute before a release. Here
-    // only the first warp waits and releases.
+    // Releases each guessed slice, if any, once it has landed: the loading warp needs the stages for
+    // the found tile, and the block must not end while TMA writes to it.
+    // Only the first warp waits; the other three only turn their rings. After its release the next
+    // slice may land in the stage, and a warp that looked for phase 0 only then would wait for phase
+    // 2. In the main loop all four have waited before a release: the product needs them.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-      __syncwarp();  // all its lanes have seen the phase
+      __syncwarp();  // all its lanes have seen that phase 0 is over
       release(ring.stage);
     }
-    // The other warps wait here until phase 0 of these stages is over. Before that a wait for
-    // phase 1 returns at once, and the warp's wgmma would read what it has not seen landing: no
-    // rule of PTX orders that.
+    // The other three wait here until phase 0 of these stages is over. Before that their wait for
+    // phase 1 would return at once, and they would issue wgmma for a slice that they have not seen
+    // land: by PTX's rules a race.
     if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);
   }
   // [/discard]
@@ -66,9 +72,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   // [split]
   AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), barrier_of(consumer));
-  if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
+  // A block without slices has no sums to send, but must receive: until this warp has read a tile,
+  // the next one is not sent. `return` does not end the kernel: its cluster barrier is still to come.
+  if (C::SPLIT > 1 && slices.count == 0) {
     Tile tile;
-    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
+    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);
     return;
   }
   // [/split]
