@@ -24,9 +24,10 @@ static_assert(PAIR == 64);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks. CLUSTER of them
-// are side by side in N and load each slice of A once, for all. Or SPLIT of them have one tile, and each some
-// slices of K.
+// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks, of one
+// of two kinds. CLUSTER blocks are side by side in N and load each slice of A once, for all. Or
+// SPLIT blocks share a tile: each multiplies some slices of K, for all rows and columns of the
+// tile, and loads for itself alone.
 template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1>
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
@@ -37,8 +38,8 @@ struct Config {
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
-  // Splits: ranks along K are ranks in the cluster. More consumers are untested.
-  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1));
+  // Splits: ranks along K are ranks in the cluster. More consumers and held rows are untested.
+  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1 && BM <= STORE_ROWS));
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static_assert(BN == CONSUMERS * PAIR);   // consumer c has PAIR c of a block's tile, and of a box of B
@@ -64,6 +65,10 @@ struct Maps {
   CUtensorMap b, d;
 };
 
+// A worker's tile. TileReceiver::next makes col0 the first of the block's own columns. A receiver
+// arrives only if the bitwise or of these four words is not INT_MIN (gg::ptx::has_come). It never is:
+// group is at least -1, and the others are not negative. With a word that breaks this the worker
+// waits for ever. Mailbox::send relies on the order of the words.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
@@ -76,10 +81,11 @@ struct Memory {
   uint32_t a_tile_addr;   // [STAGES][BM][BK], swizzled
   uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
   unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 32 columns, swizzled
-  unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
+  unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats of other blocks
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
-  uint32_t landed_addr;  // [CONSUMERS][2] barriers of AddSums
+  // [STAGES] barriers: the slice is multiplied. One arrival of each consumer of CLUSTER blocks.
+  uint32_t empty_addr;
+  uint32_t landed_addr;  // [CONSUMERS][2] barriers: `landed` and `read` of AddSums
 };
 
 }  // namespace chapter

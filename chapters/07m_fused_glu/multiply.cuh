@@ -22,6 +22,10 @@
 
 namespace chapter {
 
+// The named barrier of a consumer's four warps. The discard, BoxStore and AddSums use it; the four
+// warps come to it in the same order, so the uses do not mix.
+__device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
+
 // Sums stay in registers, so all of it is inlined.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d, const Operands& operands,
@@ -38,29 +42,32 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
-  // Named barrier 1 + consumer is this consumer's alone. The slices released below, AddSums and BoxStore
-  // share it: all 128 threads come to its bar_syncs in the same order, so no two of them mix.
-  BoxStore<C> store(d_map, d, n / 2, memory.d_rows + consumer * C::STORE_BYTES, 1 + consumer);
+  BoxStore<C> store(d_map, d, n / 2, memory.d_rows + consumer * C::STORE_BYTES, barrier_of(consumer));
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // The guess was wrong, so the slices that were loaded for it are released without products.
-    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show
-    // it as not over. So only the first warp waits and releases, and the others wait at the barrier.
+    // Releases the guessed slices, if any, as soon as they have landed: the loading warp may wait for the
+    // stages, and the block must not end while TMA writes to it.
+    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show it
+    // as not over. In the main loop wgmma sees to that, which all four warps execute before a release. Here
+    // only the first warp waits and releases.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-      __syncwarp();  // in all its lanes
+      __syncwarp();  // all its lanes have seen the phase
       release(ring.stage);
     }
-    if (guess.slices > 0) gg::ptx::bar_sync(1 + consumer, 128);  // all of them have landed
+    // The other warps wait here until phase 0 of these stages is over. Before that a wait for
+    // phase 1 returns at once, and the warp's wgmma would read what it has not seen landing: no
+    // rule of PTX orders that.
+    if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);
   }
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
   AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
-                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), 1 + consumer);
+                    reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), barrier_of(consumer));
   if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
     Tile tile;
     for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
@@ -74,8 +81,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
-      // Stage of the slice before.
-      int last = 0;
+      int last = 0;  // stage of the slice before
 #pragma unroll 1
       for (int k_tile = 0; k_tile < slices.count; ++k_tile, ring.next()) {
         const int stage = ring.stage;
@@ -101,18 +107,18 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
       const int col0 = tile.col0 + consumer * PAIR;  // this consumer's first column of B
-      // Before the wait, so that ptxas may issue these loads during the last products. No test checks
-      // that it does: after the wait they would be correct too, only later.
+      // Before the wait, so that ptxas may issue these loads during the last products. After it they
+      // would be right too, only later.
       const Factors factors(operands, tile, col0, n);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
-      // May stand before the activation: the next kernel reads nothing until this one has ended (kernel.cuh).
+      // May stand before the activation: the next kernel reads nothing until this one has ended.
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
       if (k_rank == 0) {
         uint32_t words[WIDTH / 8];
         activate(sums, factors, operands.geglu, words);
-        store.put(words, tile, col0 / 2);  // D's columns from there on
+        store.put(words, tile, col0 / 2);  // 64 columns of B make 32 adjacent ones of D
       }
       // [/end]
     };

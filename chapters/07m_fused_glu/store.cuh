@@ -15,12 +15,30 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. Where BM is at most STORE_ROWS, `put` sends each tile at once. Where tiles may have
-// more rows (C::HOLDS_ROWS), `put` writes the first STORE_ROWS to shared memory and holds the others in
-// registers, as 16 bits: two rows of a column in each. `proceed` sends every tile then, one action at a time.
+// Who: a whole warpgroup. Each of its 128 threads has an object, and all make the same calls for
+// the same tiles. So all have the same next action and come to the same barriers; only held_
+// differs.
+// Two modes, by the largest tile:
+// - BM up to STORE_ROWS: `put` waits until shared memory may be overwritten, writes the whole tile
+//   there and starts its copies. There are no actions: `proceed` and `complete` do nothing.
+// - C::HOLDS_ROWS, more: `put` neither waits nor sends. It writes the first STORE_ROWS rows to
+//   shared memory and holds the others in registers, as 16 bits. `proceed` then sends every tile,
+//   also one that has no held rows, one action at a time; the last action waits. So before a `put`
+//   `complete` must have ended: all of the tile before has been read.
 template <class C>
 class BoxStore {
   static constexpr int BM = C::BM;
+
+  // [actions]
+  // A tile's actions. They count down, so a new one goes between two others, and all above it get
+  // one more. LAST_WAIT stays the last before DONE, for `put` relies on it.
+  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
+
+  // A tile of at most STORE_ROWS rows holds none, and skips the two actions of held rows.
+  __device__ int action_after(int action) const {
+    return action == SEND_FIRST && rows_ <= STORE_ROWS ? LAST_WAIT : action - 1;
+  }
+  // [/actions]
 
  public:
   // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
@@ -30,15 +48,14 @@ class BoxStore {
 
   // [put]
   // Takes the outputs of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
-  // col0: this warpgroup's first column of D. tile.col0 is no substitute: it counts columns of B, and
-  // is the whole block's.
-  // Before: `complete`.
+  // The caller may overwrite `words` and `tile` then. col0: this warpgroup's first column of D.
+  // tile.col0 is no substitute: it counts columns of B, and is the whole block's. Before: `complete`.
   template <int WORDS>
   __device__ void put(const uint32_t (&words)[WORDS], const Tile& tile, int col0) {
-    if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
+    if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // where rows are held, LAST_WAIT has waited
     has_sent_ = true;
 #pragma unroll
-    for (int box = 0; box * 4 < WORDS; ++box) {
+    for (int box = 0; box * 4 < WORDS; ++box) {  // this thread's 8 outputs of 32 rows
       const auto& reg = reinterpret_cast<const uint32_t(&)[4]>(words[box * 4]);
       if (box < STORE_ROWS / STEP) {
         write_box(box, reg);
@@ -51,7 +68,7 @@ class BoxStore {
     rows_ = tile.rows;
     col0_ = col0;
     if constexpr (C::HOLDS_ROWS) {
-      action_ = SEND_FIRST;
+      action_ = SEND_FIRST;  // not at once: `send` has a barrier, and no products are queued now
     } else {
       send(0, rows_);
     }
@@ -70,7 +87,7 @@ class BoxStore {
         wait_until_read();
 #pragma unroll
         for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
-          if (STORE_ROWS + box * STEP < rows_)
+          if (STORE_ROWS + box * STEP < rows_)  // `put` has filled these registers
             write_box(box, reinterpret_cast<uint32_t(&)[4]>(held_[box * 4]));
         }
       } else if (action_ == SEND_HELD) {
@@ -78,24 +95,27 @@ class BoxStore {
       } else {  // LAST_WAIT
         wait_until_read();
       }
-      action_ = action_ == SEND_FIRST && rows_ <= STORE_ROWS ? LAST_WAIT : action_ - 1;
+      action_ = action_after(action_);  // here alone: assigned in each branch, ptxas spilled registers
     }
   }
-  // Does all actions that are left, so that `put` may be called again.
+
+  // Does all actions that are left, so that `put` may be called.
   __device__ void complete() {
     while (action_ != DONE) proceed();
   }
   // [/proceed]
-  // Call it after the last tile.
+
+  // After the last `put`: sends what is left, and waits until TMA has read. When the block ends, its
+  // shared memory may be another's.
   __device__ void finish() {
     complete();
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
   }
 
  private:
   __device__ static int thread() { return int(threadIdx.x) % 128; }
 
-  // Waits until all that was stored from shared memory has been read.
+  // Waits until all that was sent has been read, by TMA and by threads: all 128 may overwrite it.
   __device__ void wait_until_read() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
@@ -104,6 +124,7 @@ class BoxStore {
   // [write]
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
   // D's map (launch.cuh) must have the same swizzle. No assertion compares the two.
+  static_assert(D_BYTES == 64);
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
   // Writes 32 rows of this warp's 8 columns to shared memory: chunk w is warp w's, by the order of
@@ -117,10 +138,12 @@ class BoxStore {
   // [/write]
 
   // [send]
-  // Stores `rows` rows of D from the beginning of shared memory. The first one is the tile's row `first`.
-  // Threads store what fills no box: 4 of them the D_BYTES / 16 = 4 chunks of a row, 128 of them 32 rows.
-  __device__ void send(int first, int rows) {
-    const int row0 = row0_ + first, boxes = rows / STEP, chunk = thread() % 4;
+  // Stores the first `rows` rows that shared memory has: whole boxes by TMA, the others by threads,
+  // 4 of them the D_BYTES / 16 = 4 chunks of a row, 128 of them 32 rows. `row_in_tile`: which row of
+  // the tile shared memory begins with, 0 or STORE_ROWS. Thread 0 starts the copies, for
+  // wait_until_read and finish wait in thread 0: a copy group is known to its thread alone.
+  __device__ void send(int row_in_tile, int rows) {
+    const int row0 = row0_ + row_in_tile, boxes = rows / STEP, chunk = thread() % 4;
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
     if (thread() == 0) {
@@ -140,20 +163,18 @@ class BoxStore {
   }
   // [/send]
 
-  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where each
-  // branch of `proceed` set the next one instead, ptxas spilled.
-  static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
-
-  const CUtensorMap& d_map_;
+  const CUtensorMap& d_map_;  // no copy: TMA reads the kernel's parameter, at its address
   bf16* d_;
   int n_, barrier_;
   const unsigned char* shared_;
-  const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));
-  // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops.
-  uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 8 : 1];
-  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
+  const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));  // `keep` for speed alone
+  // Rows from STORE_ROWS on: 32 columns among 128 threads, two outputs in a register. In registers:
+  // it is only indexed by constants, in unrolled loops. Not initialised: `put` fills it up to the
+  // tile's width, and `proceed` reads no further.
+  uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) * 32 / 128 / 2 : 1];
+  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that `put` took: as D counts, and how many
   int action_ = DONE;                   // its next action
-  bool has_sent_ = false;
+  bool has_sent_ = false;               // a tile before: read where no rows are held
 };
 
 }  // namespace chapter
