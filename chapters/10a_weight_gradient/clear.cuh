@@ -11,10 +11,9 @@
 
 namespace chapter {
 
-// Clears the rows of a slice from row `kept` on: 1 to BK - 1 rows before it are the group's and stay.
+// Clears the rows of a slice from row `kept` on. The rows before it, 1 to BK - 1, are the group's tokens.
 // Who: a whole consumer, which has waited for the slice's `full`. Afterwards it may multiply the slice.
 // `barrier`: a named barrier of this consumer's own, 1 + consumer. Nothing else here uses 1 or 2.
-// `b` is computed as kernel.cuh computes b_tile_addr: all stages of A lie before those of B.
 // Both A and B are cleared: a foreign row may hold infinity or NaN, and 0 times these is NaN.
 // The swizzle exchanges chunks of 16 bytes within a row of a box, so whole rows are cleared wherever
 // their chunks are.
@@ -23,7 +22,7 @@ template <class C>
 __device__ void clear_rows(const Memory& memory, int stage, int kept, int barrier) {
   const int thread = int(threadIdx.x) % 128;
   unsigned char* const a = memory.slices + stage * C::A_BYTES;
-  unsigned char* const b = memory.slices + C::STAGES * C::A_BYTES + stage * C::B_BYTES;
+  unsigned char* const b = memory.slices + C::B_OFFSET + stage * C::B_BYTES;
   for (int at = kept * ROW_BYTES + thread * 16; at < BOX_BYTES; at += 128 * 16) {
 #pragma unroll
     for (int box = 0; box < BOXES_A; ++box) *reinterpret_cast<uint4*>(a + box * BOX_BYTES + at) = uint4{};

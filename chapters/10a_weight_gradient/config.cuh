@@ -9,10 +9,10 @@
 
 namespace chapter {
 
-constexpr int BK = 64;          // rows of A and B in a slice
+constexpr int BK = 64;          // tokens, that is rows of A and B, in a slice
 constexpr int BOX = 64;         // columns of A or B in a box: 128 bytes, the most that TMA swizzles
 constexpr int ROW_BYTES = 128;  // of a box
-constexpr int BOX_BYTES = BK * ROW_BYTES;              // BK rows of BOX columns
+constexpr int BOX_BYTES = BK * ROW_BYTES;              // BK tokens, BOX columns of each
 constexpr int BOXES_A = 2, BOXES_B = 2;                // of a slice of a block's tile
 constexpr int BM = BOXES_A * BOX, BN = BOXES_B * BOX;  // rows and columns of D in a block's tile
 // A wgmma makes 64 rows of D, from the 64 columns of a box of A. multiply.cuh has sums for two.
@@ -45,6 +45,7 @@ struct Config {
   // other boxes' in the next call too only if a call has filled all of them equally often.
   static_assert(2 * BN / D_COLUMNS % (BOXES_D > 0 ? BOXES_D : 1) == 0);
   static constexpr int A_BYTES = BOXES_A * BOX_BYTES, B_BYTES = BOXES_B * BOX_BYTES;  // of a slice
+  static constexpr int B_OFFSET = STAGES * A_BYTES;  // all stages of A lie before those of B
   static constexpr int SLICES_BYTES = STAGES * (A_BYTES + B_BYTES);
   // D's boxes follow the slices. TMA swizzles by the address, store_boxes by the row in a box: these
   // agree where a box begins at a multiple of 1024.
@@ -64,14 +65,14 @@ struct Maps {
 // (gg::ptx::has_come), else no receiver would arrive. No word is. Mailbox::send wants four words.
 struct alignas(16) Tile {
   int index;     // in the list of all groups' tiles; -1: there is no other tile
-  int row0;      // the first row of its group, as A and B count
-  int rows;      // of the group, over which the sum runs: 0 or more
+  int token0;    // the first one of its group, a row of A and of B
+  int tokens;    // of the group, over which the sum runs: 0 or more
   int position;  // of its first slice, in the ring (ring.cuh)
 };
 
 // Shared memory.
 struct Memory {
-  unsigned char* slices;   // [STAGES][BOXES_A][BK][BOX] of A, then [STAGES][BOXES_B][BK][BOX] of B, swizzled
+  unsigned char* slices;   // [STAGES][BOXES_A][BK][BOX] of A, from B_OFFSET on the same of B, swizzled
   unsigned char* d_boxes;  // [warps that multiply][BOXES_D][D_ROWS][D_COLUMNS] of D, swizzled
   uint32_t a_tile_addr, b_tile_addr;  // where the slices begin
   uint32_t full_addr;   // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.

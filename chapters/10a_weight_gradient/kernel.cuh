@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   memory.slices = shared;
   memory.d_boxes = shared + C::SLICES_BYTES;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
-  memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;  // clear.cuh counts on this order
+  memory.b_tile_addr = memory.a_tile_addr + C::B_OFFSET;
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
   memory.empty_addr = memory.full_addr + STAGES * 8;
   memory.turn_addr = memory.empty_addr + STAGES * 8;

@@ -45,9 +45,9 @@ void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t ro
             bool accumulate, cudaStream_t stream) {
   constexpr bool F32 = sizeof(D) == 4;  // stored by TMA: its boxes take the place of a stage
   constexpr int STAGES = F32 ? 6 : 7, BOXES_D = F32 ? 4 : 0;
-  auto* const launch_pairs = gg::multiprocessors() > 1 ? launch_as<Config<STAGES, 2, BOXES_D>, T, D>
-                                                       : launch_as<Config<STAGES, 1, BOXES_D>, T, D>;
-  launch_pairs(a, b, d, offsets, rows, groups, n, k, accumulate, stream);
+  auto* const launch_workers = gg::multiprocessors() > 1 ? launch_as<Config<STAGES, 2, BOXES_D>, T, D>
+                                                         : launch_as<Config<STAGES, 1, BOXES_D>, T, D>;
+  launch_workers(a, b, d, offsets, rows, groups, n, k, accumulate, stream);
 }
 
 }  // namespace chapter

@@ -16,8 +16,8 @@
 
 namespace chapter {
 
-// A slice is BK rows of A and B, whichever groups they belong to: the last slice of a group may hold
-// rows of the groups after it. The consumer clears these (clear.cuh).
+// A slice is BK tokens, whichever groups they belong to: the last slice of a group may hold tokens of
+// the groups after it, or of none. The consumer clears these (clear.cuh).
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory,
                            Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int n, int k) {
@@ -29,8 +29,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
     const auto place = list.place(tile.index);
     const int a_col = place.row + rank * BM;  // a row of D is a column of A
     Ring<C::STAGES> ring(tile.position);
-    for (int row = 0; row < tile.rows; row += BK, ring.next()) {
-      const int stage = ring.stage, row0 = tile.row0 + row;
+    for (int token = 0; token < tile.tokens; token += BK, ring.next()) {
+      const int stage = ring.stage, row = tile.token0 + token;  // of A and of B
       const uint32_t full_addr = memory.full_addr + stage * 8;
       // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
       // nothing was (ring.cuh).
@@ -40,16 +40,16 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
         const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES;
 #pragma unroll
         for (int box = 0; box < BOXES_A; ++box)
-          gg::ptx::tma_load_2d(a_addr + box * BOX_BYTES, &maps.a, a_col + box * BOX, row0, full_addr);
+          gg::ptx::tma_load_2d(a_addr + box * BOX_BYTES, &maps.a, a_col + box * BOX, row, full_addr);
         const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
 #pragma unroll
         for (int i = 0; i < SHARE; ++i) {
           const int box = rank * SHARE + i, b_col = place.col + box * BOX;
           if constexpr (C::CLUSTER > 1) {
-            gg::ptx::tma_load_2d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, row0, full_addr,
+            gg::ptx::tma_load_2d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, row, full_addr,
                                            (1 << C::CLUSTER) - 1);
           } else {
-            gg::ptx::tma_load_2d(b_addr + box * BOX_BYTES, &maps.b, b_col, row0, full_addr);
+            gg::ptx::tma_load_2d(b_addr + box * BOX_BYTES, &maps.b, b_col, row, full_addr);
           }
         }
       }

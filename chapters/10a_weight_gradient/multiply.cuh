@@ -87,10 +87,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
     Ring<C::STAGES> ring(tile.position);
     int last = 0;  // stage of the slice before
 #pragma unroll 1
-    for (int row = 0; row < tile.rows; row += BK, ring.next()) {
+    for (int token = 0; token < tile.tokens; token += BK, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
-      if (tile.rows - row < BK) clear_rows<C>(memory, stage, tile.rows - row, 1 + consumer);
+      const int left = tile.tokens - token;
+      if (left < BK) clear_rows<C>(memory, stage, left, 1 + consumer);  // the rest of the slice is foreign
       const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
       const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
       gg::ptx::wgmma_fence(upper, lower);
@@ -103,7 +104,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
                                      true);
       }
       gg::ptx::wgmma_commit_group();
-      if (row > 0) {
+      if (token > 0) {
         gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
         release(last);
       }
@@ -111,9 +112,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
     }
     turns.pass(consumer);                        // the products of the last slice go on
     gg::ptx::wgmma_wait_group<0>(upper, lower);  // all slices are multiplied
-    if (tile.rows > 0) release(last);
+    if (tile.tokens > 0) release(last);
     // [/multiply]
-    if (tile.rows == 0 && accumulate) continue;  // nothing to add
+    if (tile.tokens == 0 && accumulate) continue;  // nothing to add
     const auto place = list.place(tile.index);
     const int row = place.row + rank * BM;
     if constexpr (C::BOXES_D > 0) {

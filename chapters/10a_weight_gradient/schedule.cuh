@@ -54,8 +54,8 @@ struct Mailbox {
         const auto bar = gg::ptx::mapa(gg::ptx::shared_addr(&sent), rank);
         const auto to = gg::ptx::mapa(gg::ptx::shared_addr(&tile) + word * 4, rank);
         const int value = word == 0   ? next.index
-                          : word == 1 ? next.row0
-                          : word == 2 ? next.rows
+                          : word == 1 ? next.token0
+                          : word == 2 ? next.tokens
                                       : next.position;
         if (word == 0) gg::ptx::mbarrier_arrive_expect_tx(bar, sizeof(Tile));
         gg::ptx::st_async(to, uint32_t(value), bar);
@@ -88,24 +88,25 @@ class TileReceiver {
   // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w and 2; of
   // the loading warp, 0 and 1.
   __device__ TileReceiver(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int begin, int step)
-      : mailboxes_(mailboxes), place_(begin), step_(step) {}
+      : mailboxes_(mailboxes), mailbox_(begin), step_(step) {}
 
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
-    tile = mailboxes_[place_].receive(phases_ >> place_ & 1);
-    phases_ ^= 1 << place_;
-    place_ = (place_ + step_) % C::CONSUMERS;
+    tile = mailboxes_[mailbox_].receive(phases_ >> mailbox_ & 1);
+    phases_ ^= 1 << mailbox_;
+    mailbox_ = (mailbox_ + step_) % C::CONSUMERS;
     return tile.index >= 0;
   }
 
  private:
   Mailbox<C::CLUSTER> (&mailboxes_)[C::CONSUMERS];
-  int place_, step_;
-  int phases_ = 0;  // bit i: that of mailbox i
+  int mailbox_, step_;  // the next tile's; from there to the one after it
+  int phases_ = 0;      // bit i: that of mailbox i
 };
 
-// The slices of a sum over so many rows: none for a group without rows.
-__device__ inline int slices_of(int rows) { return (rows + BK - 1) / BK; }
+// The slices of a sum over so many tokens: none for a group without any. The loops of load_tiles and
+// multiply_tiles must make as many turns, else `position` is not where they are in the ring.
+__device__ inline int slices_of(int tokens) { return (tokens + BK - 1) / BK; }
 
 // Tiles with fewer slices are short: their products may take less time than to claim a tile, to send
 // it and to load its first slice. A slice takes BM * BN * BK / 2048 = 512 cycles, so 8 take 4,096. A
@@ -118,12 +119,12 @@ constexpr int SHORT_BELOW = 8;
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], const gg::Offsets& offsets,
                                int groups, int n, int k, int counter) {
-  // `place`: the mailbox that the next tile is sent to. Bit i of `phases`: that of mailbox i.
-  int place = 0, phases = 0;
+  // `mailbox`: which one the next tile is sent to. Bit i of `phases`: that of mailbox i.
+  int mailbox = 0, phases = 0;
   const auto send = [&](const Tile& tile) {
-    mailboxes[place].send(tile, phases >> place & 1);
-    phases ^= 1 << place;
-    place ^= 1;
+    mailboxes[mailbox].send(tile, phases >> mailbox & 1);
+    phases ^= 1 << mailbox;
+    mailbox ^= 1;
   };
   // [find]
   // How many tiles there are is known without the offsets; these say how long each one's sum is.
@@ -131,14 +132,14 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], c
   const int workers = int(gridDim.x) / C::CLUSTER;
   int position = 0;  // in the ring: all slices so far
   for (int index = int(blockIdx.x) / C::CLUSTER; index < tiles; index = claim(counter, workers, tiles)) {
-    const int group = index / each, row0 = offsets[group], rows = int(offsets[group + 1]) - row0;
-    send({index, row0, rows, position});
-    position = (position + slices_of(rows)) % Ring<C::STAGES>::POSITIONS;
+    const int group = index / each, token0 = offsets[group], tokens = int(offsets[group + 1]) - token0;
+    send({index, token0, tokens, position});
+    const int slices = slices_of(tokens), sent_to = mailbox ^ 1;  // `send` has gone on to the other one
+    position = (position + slices) % Ring<C::STAGES>::POSITIONS;
     // After a long tile the next one is claimed when this one has been read: a tile claimed earlier
     // would be bound to this worker, though another one may be idle first. After a short tile it is
     // claimed at once, and so bound, even if a long tile before both is still being multiplied.
-    // `send` has gone on to the other mailbox: place ^ 1 is that of the tile just sent.
-    if (slices_of(rows) >= SHORT_BELOW) mailboxes[place ^ 1].wait_received(phases >> (place ^ 1) & 1);
+    if (slices >= SHORT_BELOW) mailboxes[sent_to].wait_received(phases >> sent_to & 1);
   }
   // [/find]
   for (int consumer = 0; consumer < C::CONSUMERS; ++consumer) send({-1, 0, 0, 0});
