@@ -39,7 +39,7 @@ struct Mailbox {
   // Who: a whole warp.
   // [receive]
   __device__ Tile receive(int phase) const {
-    // The tile is here. All lanes meet in uniform, so no slow one finds `sent` two phases on.
+    // The tile is here. All lanes meet in __syncwarp, so no slow one finds `sent` two phases on.
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes' reads of `tile` come before its place is given back
@@ -129,6 +129,8 @@ class TileFinder {
   int tiles_m_end_;         // rows of tiles of all groups up to and with this lane's
 };
 
+// Who: the scheduling warp. Sends the block's tiles, every gridDim.x-th one, and at last group -1:
+// without that the receivers would wait for ever.
 template <class C>
 __device__ void schedule_tiles(Mailbox& mailbox, const gg::Offsets& offsets, int groups, int n) {
   // [find]

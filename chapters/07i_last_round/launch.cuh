@@ -18,9 +18,13 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   Maps<C> maps;
   maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
   maps.d = gg::make_swizzled_map(d, {n, rows}, {64, STEP});
+  // load_tiles relies on these boxes: CLUSTER of them have a tile's rows, whose bytes `full` expects.
+  static_assert(STEP % C::CLUSTER == 0);
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
     maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
   }
+  // A cluster is CLUSTER blocks with consecutive numbers: block b is in cluster b / CLUSTER and has
+  // rank b % CLUSTER there. The grid must be a multiple of CLUSTER. schedule_tiles relies on it.
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::CLUSTER * C::CLUSTER)),
                      .threads = C::THREADS,
                      .shared_bytes = C::SHARED_BYTES,
@@ -30,8 +34,10 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
                     grouped_gemm<C, T>, maps, d, offsets, groups, n, k, next_counter());
 }
 
-// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's. 256x128 in
-// pairs, where there is room for one: smaller tiles lose more at a cluster's start than it saves.
+// A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's:
+// what one block has of a worker's tile. 256x128 in pairs, if there are two multiprocessors: with
+// one, pairs would have an empty grid, which is an error. The others are for small problems,
+// which would lose more at a cluster's start than pairs save.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, cudaStream_t stream) {

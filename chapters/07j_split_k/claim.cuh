@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A worker takes the index of its next tile from a counter in global memory, when its warps
-// have read the tile before. So workers with cheap tiles get more of them.
+// A worker takes the index of its next tile from a counter in global memory when it begins a tile.
+// So workers with cheap tiles get more of them.
 
 #pragma once
 
@@ -12,7 +12,7 @@ namespace chapter {
 // Each launch has a counter for its tiles, so that many launches may be under way at the same time.
 // Every COUNTERS-th launch has the same one, and these must not overlap. Nothing checks that.
 constexpr int COUNTERS = 4096;
-static __device__ int claimed[COUNTERS];  // how often each was claimed; 0 between its launches
+static __device__ int claimed[COUNTERS];  // the claims of its launch so far; 0 between launches
 
 // On the host: the number of the next launch's counter. A recorded launch has it again in each replay.
 inline int next_counter() {
@@ -21,19 +21,20 @@ inline int next_counter() {
   return int(launches++ % COUNTERS);
 }
 
-// With fewer slices workers take tiles in turn: a claim is a way to the L2 and back, which the
-// products of a tile's slices are to hide. Untuned: no other value was timed, and fewer slices may
-// well hide a claim.
+// With fewer slices workers take tiles in turn: a claim goes to the L2 and back while the slices of
+// a tile are loaded, and these must take longer. Untuned: no other value was timed, and fewer slices
+// may well hide a claim.
 constexpr int LEAST_SLICES = 32;
 
 // Who: a whole warp, one in each worker. Returns the next index that nobody has. Each worker has
 // its own number as its first index, so claims begin at `workers`.
 // `tiles`: how many indices TileFinder knows, 0 to tiles - 1. All workers of a launch must pass the
 // same.
-// Relies on: who has an index below `tiles` claims once afterwards, and nobody else claims. So
-// there are `tiles` claims. They return `workers` to workers + tiles - 1, each once, and a worker's
-// indices grow. The last `workers` of them lie past the last tile, and the very last one sets the
-// counter back to 0.
+// Before: griddepcontrol_wait, so that the 0 is visible that the counter's last launch wrote.
+// Relies on: a worker claims once for each index below `tiles` that it got, and not again. So there
+// are `tiles` claims. They return `workers` to workers + tiles - 1, each once, and a worker's
+// indices grow. Those from `tiles` on lie past the last tile, and the very last one sets the counter
+// back to 0.
 // Danger: nothing checks that. With `tiles` too large, or too few claims, the counter is not set
 // back, and a later launch that has it may leave tiles out. With `tiles` too small, or too many
 // claims, it is set back while others still claim: tiles are made twice, and a worker's indices go

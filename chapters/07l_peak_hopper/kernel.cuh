@@ -52,6 +52,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
     }
+    // At `landed` and at `read` one thread of rank 0 arrives.
     for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
     mailbox.init(C::BLOCKS * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
     gg::ptx::fence_mbarrier_init();
@@ -75,8 +76,6 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
   // [roles]
-  // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is
-  // ptxas's duty to keep such values in registers that setmaxnreg leaves.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C, T, B_MAJOR>(maps.d, d, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

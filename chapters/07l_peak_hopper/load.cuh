@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks side by side in N,
-// and the slice of B into its own, as far ahead as there are stages. It begins with the guessed
-// tile, before it knows whether the guess holds. It waits for `empty`. TMA's bytes, those from all
-// blocks, signal `full`.
+// The loading warp goes through its block's slices of K, as far ahead as there are stages. Of each
+// slice it loads the block's own columns of B, and its share of A's rows, into all blocks side by
+// side in N. A block that splits K has no block beside it: it loads all rows, for itself alone. It
+// waits for `empty`. TMA's bytes signal `full`, those too that the blocks beside this one load.
+// It begins with the guessed tile, before it knows whether the guess holds.
 
 #pragma once
 
@@ -33,6 +34,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
+      // CLUSTER boxes of A, one from each block, and this block's box of B. Another block's may have
+      // landed already: the phase cannot end before this arrival.
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
       if constexpr (C::CLUSTER > 1) {
         gg::ptx::tma_load_2d_multicast(a_addr, &a_map, k0, row0, full_addr, (1 << C::CLUSTER) - 1);

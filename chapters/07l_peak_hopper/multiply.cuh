@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it has the
-// next tile.
-// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it
+// has the next tile. Where blocks split K it multiplies its block's slices only; the block of rank
+// 0 along K adds the sums of all and stores. It waits for `full` and signals `empty`, that of all
+// blocks whose loads write this one's shared memory. Slices of a wrong guess it only releases.
 
 #pragma once
 
@@ -68,9 +69,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
   // [split]
   AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), barrier_of(consumer));
-  if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
+  // A block without slices has no sums to send, but must receive: until this warp has read a tile,
+  // the next one is not sent. `return` does not end the kernel: its cluster barrier is still to come.
+  if (C::SPLIT > 1 && slices.count == 0) {
     Tile tile;
-    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
+    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);
     return;
   }
   // [/split]

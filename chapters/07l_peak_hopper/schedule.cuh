@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets, all but a first one that was guessed rightly.
-// It sends each to the warps of all its blocks that load and multiply, while they have the tile before. It
-// claims a tile only when the mailbox is empty. It waits for its own mailbox's `received` and signals the
-// `sent` of all. Where the guess holds and gives each worker one tile at most, it sends nothing.
+// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all
+// its blocks that load and multiply, while they have the tile before. It claims a tile only when
+// the mailbox is empty. It waits for its own mailbox's `received` and signals the `sent` of all.
+// If the guess holds it leaves the first tile out; if no worker has another one, it sends nothing.
 
 #pragma once
 
@@ -23,9 +23,9 @@
 namespace chapter {
 
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
-// tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile
-// that is sent, and a tile is sent only after all have received the one before. So no warp is two phases
-// behind, which a parity would not show.
+// tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
+// a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
+// would not show.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -94,8 +94,8 @@ class TileReceiver {
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
     if (!holds_) return next(tile);
-    // So that the compiler knows, as of a received tile, that all lanes have the same: by its rows
-    // consumers branch to their wgmma.
+    // All lanes have the same tile. `uniform`, as in Mailbox::receive, lets the compiler know it:
+    // consumers branch by its rows to wgmma, which a whole warp must execute.
     tile = gg::ptx::uniform(guess_.tile);
     return tile.group >= 0;
   }
@@ -116,7 +116,7 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l. Guess relies on the same order of tiles: change both together.
+// first_group_ + l. Guess numbers tiles in the same way: change both together.
 template <class C>
 class TileFinder {
  public:
@@ -146,10 +146,11 @@ class TileFinder {
     return {tile.group, tile.row0 + rows_above, min(piece_rows, tile.rows - rows_above), tile.col0};
   }
   // [/piece]
+  // [plan]
   // Plans the last round: each of its tiles is cut into the same number of pieces, at most `workers` in
   // all, so that they are one round. From now on each index from whole_tiles_ on is a piece's. Who: the
-  // scheduling warp of each worker, a whole warp, for itself. Before: `find` was called for this
-  // worker's first tile, or not at all.
+  // scheduling warp of each worker, a whole warp, for itself. Before: `find` was only called for
+  // this worker's first tile, or not at all.
   // Any plan must guarantee:
   // - whole_tiles_ is `workers` or more. Else a first tile, sent or guessed before the plan, is cut as well,
   //   and its rows are computed twice.
@@ -179,6 +180,7 @@ class TileFinder {
     pieces_ = (average_steps + steps_of_piece - 1) / steps_of_piece;  // at most most_pieces
     indices_ = whole_tiles_ + last_tiles * pieces_;
   }
+  // [/plan]
   // The number of indices: of whole tiles, and of all pieces, with rows or
   // without. Before: plan_last_round.
   __device__ int indices() const { return indices_; }
@@ -250,8 +252,9 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
     phase ^= 1;
   }
   // [/begin]
-  const int slices = slices_of<C>(k, 0).count;  // no block of the worker has more
-  finder.plan_last_round(workers);              // nobody waits for that: the first tile is known or sent
+  // No other block of the worker has more slices.
+  const int slices = slices_of<C>(k, 0).count;
+  finder.plan_last_round(workers);  // the first tile, guessed or sent already, need not wait for it
   const int indices = finder.indices();
   const bool claims = indices > workers && slices >= LEAST_SLICES;
   while (more) {
@@ -261,7 +264,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
         // Not before the mailbox is empty: an index claimed earlier would wait for this worker,
         // though another may be free first. And once for each index that was found, with rows or
         // not: claim relies on it.
-        // If the guess holds, nothing was sent before: the first wait returns at once.
+        // If the guess holds, nothing was sent yet, and the first wait returns at once.
         mailbox.wait_received(phase);
         index = claim(counter, workers, indices);
       } else {
@@ -271,7 +274,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
     } while (tile.group >= 0 && tile.rows == 0);  // a piece without rows is never sent: no map is for it
     more = tile.group >= 0;
     mailbox.send(tile, phase);
-    phase ^= 1;
+    phase ^= 1;  // counts messages: once for each that is sent, not for each index
   }
 }
 

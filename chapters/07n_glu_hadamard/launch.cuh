@@ -24,12 +24,15 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   static_assert(C::BM > 32 || C::BN > 64 || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
   Maps<C> maps;
   // [map]
-  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
-  // order in a stage: activate_rows (an up is two sums further), Factors (the gate's column is
-  // warp * 8 + lane / 4), store.cuh (chunk w of a row of D is warp w's: it writes it there, and TMA
-  // and `send` read chunks in the order of D's columns). These on an up's being 32 columns after
-  // its gate in memory: D's box below, D_BYTES, col0 / 2 in multiply.cuh, up_bias in Factors. No
-  // assertion compares all these: who changes an order changes them, else values are wrong.
+  // A PAIR's column 32 u + 8 w + i goes to its stage row 16 w + 8 u + i: gates (u = 0) and ups
+  // (u = 1) in turn, 8 of each, and warp w of a consumer gets the sums of 8 gates and their ups.
+  // TMA fills a stage in the order of the dimensions, i before u before w. A stride is what a step
+  // of i, u, w or PAIR adds to the column's number, times pitch.
+  // Relying on the order in a stage: activate_rows (an up's sum is two registers after its gate's),
+  // Factors (a thread's gate is number 8 w + lane / 4), store.cuh (warp w's outputs are chunk w of a
+  // row of D). Relying on an up's being 32 columns after its gate in memory: gate + PAIR / 2 in
+  // Factors, col0 / 2 in multiply.cuh, D_BYTES, D's box below. No assertion compares any of them
+  // with this map: if one differs, values are wrong.
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
   // The last dimension goes through all groups, each with n / PAIR whole PAIRs, as load.cuh counts
   // them: `launch` refuses another n. A group's last tile may have columns of the next group, or
@@ -43,6 +46,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
                                 .box = {BK, 8, 2, 4, C::BN / PAIR},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/map]
+  static_assert(D_BYTES == 64);  // rows that CU_TENSOR_MAP_SWIZZLE_64B swizzles as `swizzled` says
   maps.d = gg::make_tensor_map({.data = d,
                                 .dims = {n / 2, rows},
                                 .stride_bytes = {n / 2 * 2},  // n / 2 columns of bf16
@@ -62,7 +66,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
 }
 
 // A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
-// the launch may begin under the one before.
+// the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
                    const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
                    bool dependent, cudaStream_t stream) {

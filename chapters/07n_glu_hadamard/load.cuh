@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and the slice
-// of B into its own, as far ahead as there are stages. It begins with the guessed tile.
-// It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
+// The loading warp loads its block's rows of each slice of A into all blocks side by side in N,
+// and the slice of B into its own, as far ahead as there are stages. It begins with the guessed
+// tile, before it knows whether the guess holds. It waits for `empty`. TMA's bytes, those from all
+// blocks, signal `full`.
 
 #pragma once
 
@@ -48,6 +49,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   // [/load]
   // [guessed]
   Ring<C::STAGES> ring;
+  // No wait for `empty`: there was nothing in these stages, and they are STAGES at most.
 #pragma unroll 1
   for (int k_tile = 0; k_tile < guess.slices; ++k_tile, ring.next()) load(guess.tile, k_tile, ring.stage);
   const bool holds = guess.holds(offsets);
@@ -58,7 +60,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices.count; ++k_tile, ring.next()) {
-      // All consumers of the cluster have multiplied what was here. In lap 0 nothing was (ring.cuh).
+      // All consumers of the cluster have released what was here, read or not. In lap 0
+      // there was nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A worker's first tile, as it is if all groups have as many rows as the caller says. That needs no offsets,
-// and nothing else of memory.
+// A worker's first tile if all groups have as many rows as the caller says, computed without a look
+// at memory; and the check of that by the offsets.
 
 #pragma once
 
@@ -13,19 +13,20 @@ namespace chapter {
 
 template <class C>
 struct Guess {
-  int rows_each;  // of every group, the caller says; 0: groups differ, or nobody knows
+  int rows_each;  // rows of every group, as the caller says; 0: groups differ, or nobody knows
   int groups;
   Tile tile = {-1, 0, 0, 0};  // this block's
-  // So many of the tile's slices are loaded before the block knows whether the guess holds. At
-  // most STAGES: load_tiles waits for no `empty` before them. The same in both blocks of a pair,
-  // which load rows of A for each other: both multiply all of K. Of a wrong guess as many stages
-  // are released without a product, and the consumers' rings count them as the loading warp's did.
+  // So many of the tile's slices are loaded before the block knows whether the guess holds.
+  // - At most STAGES: load_tiles waits for no `empty` before them.
+  // - The same in both blocks of a pair, which load rows of A for each other: both multiply all of K.
+  // - If the guess does not hold, multiply_tiles releases as many stages without a product, and its
+  //   rings go on from the stage that load_tiles goes on from.
   int slices = 0;
   bool one_each = false;  // if the guess holds, no worker has a second tile
 
-  // n_rank: this block's rank along N. block_slices: how many of K it multiplies. Tiles are
-  // numbered as TileFinder numbers them, and worker w begins with tile w: for equal groups both
-  // must return the same tile, since the check looks at the offsets alone.
+  // n_rank: this block's rank along N. block_slices: how many slices of K it multiplies.
+  // For equal groups this must be the tile that TileFinder finds for this worker, since the check
+  // compares offsets, not tiles: the same numbers of tiles, and worker w begins with tile w.
   // [guess]
   __device__ Guess(int rows_each, int groups, int n, int n_rank, int block_slices)
       : rows_each(rows_each), groups(groups) {
