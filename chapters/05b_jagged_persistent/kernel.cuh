@@ -97,9 +97,10 @@ struct Stage {
 };
 
 // [copy]
-// Starts copying a slice's ROWS x COLS elements of A or B to its stage. `first` is the corner of
-// slice 0's in the matrix, whose rows are `stride` apart, and this slice's is `off` behind it. Chunks
-// behind `rows_left` or `cols_left` become zeros, and nothing is read for them.
+// Starts copying a slice's ROWS x COLS elements of A or B, a matrix whose rows are `stride` apart, to
+// its stage. `first` is the address of slice 0's corner, always inside the matrix; `first + off` is
+// that of this slice's corner, from which `rows_left` and `cols_left` count. Chunks after these become
+// zeros, and nothing is read for them. THREADS are all threads of the team.
 template <int THREADS, int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -153,8 +154,8 @@ __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragment
 
 // [multiply]
 // Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one keeps an operand of the one before. For 64x64 sums
-// 124 of a slice's 128 products then do (.reuse in machine code), not 112. The gain was not measured.
+// of products goes backwards, so that its first one has an operand of the product before it: of 128
+// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
                                          const Fragments<A, B, WM, WN>& fragments) {
@@ -199,14 +200,16 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 // [/store]
 
 // A worker is a block of one or two teams, each with a tile of its own, so that one may compute while the
-// other waits at its barrier or stores its tile. Of 256 threads each may have 255 registers.
+// other waits at its barrier or stores its tile. The bounds: 256 threads at most, of 255 registers.
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets,
                                                        int groups, int n, int k, int64_t b_group_stride) {
   constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   static_assert(THREADS == 128 || THREADS == 256, "two teams of 128 or one of 256: as launch bounds allow");
+  // launch's team_bytes are STAGES times the sum of these.
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
+  static_assert(A_STAGE_BYTES % 128 == 0 && B_STAGE_BYTES % 128 == 0, "every stage begins in bank 0");
   // [team]
   const int team = int(threadIdx.x) / THREADS, teams = int(blockDim.x) / THREADS;
   const int warp = int(threadIdx.x) % THREADS / 32;  // of the team
@@ -225,10 +228,10 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // [/team]
 
   // [tile]
-  // Tiles are counted in int, so that find shuffles 32 bits. launch knows no rows, so it cannot refuse
-  // 2^31 tiles. In 4096 groups, the harness's most, D would have 128 GiB, nearly all of an H200's.
-  // All warps of a team find the same tiles, of equally many slices, so all come to the team's barriers
-  // equally often. bar_sync counts threads only, and does not know which of its calls they are in.
+  // Tiles are counted in int: 2^31 of them, each of 32 columns, in 4096 groups of one row each (the
+  // harness's most) would take 128 GiB of D, nearly all of an H200's memory.
+  // All warps of a team find the same tiles, so all come to the team's barriers equally often.
+  // bar_sync relies on it: it counts threads, and does not know in which of its calls they are.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN;
   Walk walk = {int(blockIdx.x) + team * workers};
   for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += teams * workers) {
@@ -244,7 +247,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
     // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-    // slice are one group. compute waits for groups, so between two of its waits one is committed.
+    // slice are one copy group. compute waits for copy groups, and commits one between two waits.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<THREADS, BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
