@@ -22,8 +22,8 @@ inline int multiprocessors() {
 }
 
 // Bytes a second that the device's memory moves at most: two transfers in a cycle of its clock (in
-// kilohertz), each as wide as its bus (in bits). CUDA Runtime API, "Device Management". Of the device
-// that is current at the first call: the driver takes 0.6 ms to tell the clock, so it is asked once.
+// kilohertz), each as wide as its bus (in bits). CUDA Runtime API, "Device Management". It is that
+// of the first call's device: the driver takes 0.6 ms to tell the clock, so it is asked only once.
 inline double memory_bandwidth() {
   static const double bytes = [] {
     int device = 0, clock = 0, bus = 0;

@@ -6,8 +6,8 @@
 Draws problems as a mixture of experts has them: every other one with weights of a model's shape, the others with an N
 and a K between 256 and 8192; rows that a router deals out by a softmax over normal logits, of deviation 0.6, or equally.
 Runs `--tune` on each, whose contestants take turns in the same rounds, and prints how much longer the chosen tile took
-than the fastest, then how that is distributed. --csv: each tile's time, a line each. Wants a GPU; exit code 77: there is
-none.
+than the fastest, then how that is distributed. --csv appends the times to a file as choice.csv beside this one, which
+gg-choice reads. Wants a GPU; exit code 77: there is none.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from datetime import date
 from pathlib import Path
 
 from plots.measure.files import Choices
@@ -28,6 +29,10 @@ SHAPES = [(4096, 7168), (7168, 2048), (1536, 2048), (2048, 768), (3072, 4096), (
           (2880, 2880), (5760, 2880), (1024, 1024), (1408, 2048), (8192, 5120), (512, 4096), (2560, 1024)]
 GROUPS = [4, 8, 16, 32, 64, 128]
 ROWS = [4, 16, 32, 64, 128, 256, 512, 1024]  # of an average group
+# Of choice.csv: multiprocessors and 10^9 bytes a second; what --tune calls a tile, "" if nothing.
+DEVICES = {"NVIDIA H100 80GB HBM3": (132, 3352), "NVIDIA H200": (132, 4917)}
+COLUMNS = {"256x128": "", "256x128 pairs": "256x128", "128x128": "128x128", "64x128": "64x128", "32x128": "32x128",
+           "128x64": "128x64", "32x64": "32x64", "64x64 in 2": "", "64x64 in 4": "64x64"}
 MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem
 
 
@@ -52,8 +57,8 @@ def draw(rng: random.Random) -> tuple[list[int], int, int]:
         return m, n, k
 
 
-def tuned(program: Path, m: list[int], n: int, k: int) -> dict[str, float]:
-    """Microseconds by tile; "" is the chosen one."""
+def tuned(program: Path, m: list[int], n: int, k: int) -> tuple[str, dict[str, float]]:
+    """The device, and microseconds by tile; "" is the chosen one."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "tune.csv"
         command = [program, "--tune", "--m", ",".join(map(str, m)), "--n", n, "--k", k, "--csv", table]
@@ -62,7 +67,14 @@ def tuned(program: Path, m: list[int], n: int, k: int) -> dict[str, float]:
             sys.exit(done.returncode)
         with open(table, newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-    return {Choices.of(row["kernel"]).tile: float(row["us_median"]) for row in rows}
+    return rows[0]["device"], {Choices.of(row["kernel"]).tile: float(row["us_median"]) for row in rows}
+
+
+def line_of(device: str, m: list[int], n: int, k: int, times: dict[str, float]) -> str:
+    """A problem's line of choice.csv."""
+    rates = DEVICES[device]
+    us = [f"{times[tile]:.5g}" if tile else "" for tile in COLUMNS.values()]
+    return ",".join(map(str, (device, date.today(), *rates, "drawn", " ".join(map(str, m)), n, k, *us)))
 
 
 def loss_of_choice(times: dict[str, float]) -> tuple[float, str]:
@@ -85,21 +97,19 @@ def main() -> int:
     parser.add_argument("--chapter", default="07l_peak_hopper")
     parser.add_argument("--problems", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--csv", type=Path, help="where each tile's time goes")
+    parser.add_argument("--csv", type=Path, help="where each tile's time goes; 07l only")
     args = parser.parse_args()
     rng, losses = random.Random(args.seed), []
-    table = open(args.csv, "w", encoding="utf-8") if args.csv else None
-    if table:
-        print("m,n,k,tile,us_median", file=table)
     for _ in range(args.problems):
         m, n, k = draw(rng)
-        times = tuned(REPO / "build" / "bin" / args.chapter, m, n, k)
+        device, times = tuned(REPO / "build" / "bin" / args.chapter, m, n, k)
         loss, best = loss_of_choice(times)
         losses.append(loss)
         print(f"G={len(m)} M={sum(m)} (≤ {max(m)}) N={n} K={k}: {times['']:.1f} us as chosen, {times[best]:.1f} us with "
               f"{best}, {100 * loss:+.1f} %", flush=True)
-        for tile, us in times.items() if table else ():
-            print(f"{' '.join(map(str, m))},{n},{k},{tile},{us}", file=table, flush=True)
+        if args.csv:
+            with open(args.csv, "a", encoding="utf-8") as file:
+                print(line_of(device, m, n, k, times), file=file)
     print(distribution(losses))
     return 0
 

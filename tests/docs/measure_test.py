@@ -88,9 +88,12 @@ class ChoiceTest(unittest.TestCase):
             return [choice.draw(rng) for _ in range(40)]
         self.assertEqual(drawn(1), drawn(1))
         self.assertNotEqual(drawn(1), drawn(2))
-        for m, n, k in drawn(1):
-            self.assertIn((n, k), choice.SHAPES)
-            self.assertIn(sum(m) / len(m), choice.ROWS)
+        models = [sum(m) / len(m) in choice.ROWS for m, n, k in drawn(1) if (n, k) in choice.SHAPES]
+        self.assertTrue(models and all(models))
+        others = [(n, k) for _, n, k in drawn(1) if (n, k) not in choice.SHAPES]
+        self.assertGreater(len(others), 10)
+        for size in {size for pair in others for size in pair}:
+            self.assertTrue(256 <= size <= 8192 and size % 8 == 0, size)
         self.assertEqual({len(set(m)) > 1 for m, _, _ in drawn(1)}, {True, False})
 
     def test_says_what_the_choice_loses(self):
@@ -101,11 +104,18 @@ class ChoiceTest(unittest.TestCase):
             Path(folder, "chapter.py").write_text(
                 "import sys\nwords = sys.argv[1:]\n"
                 "assert words[:6] == ['--tune', '--m', '3,0,5', '--n', '64', '--k'], words\n"
-                "open(words[-1], 'w').write('kernel,us_median\\ngrouped_gemm,11\\n"
-                "grouped_gemm 256x128,10\\ngrouped_gemm 64x64,12\\n')\n")
-            times = choice.tuned(program, [3, 0, 5], 64, 128)
+                "open(words[-1], 'w').write('kernel,device,us_median\\ngrouped_gemm,NVIDIA H200,11\\n"
+                "grouped_gemm 256x128,NVIDIA H200,10\\ngrouped_gemm 64x64,NVIDIA H200,12\\n')\n")
+            device, times = choice.tuned(program, [3, 0, 5], 64, 128)
+        self.assertEqual(device, "NVIDIA H200")
         loss, best = choice.loss_of_choice(times)
         self.assertEqual((round(loss, 3), best), (0.1, "256x128"))
+        committed = (ROOT / "plots/measure/choice.csv").read_text(encoding="utf-8").splitlines()
+        of_each = {tile: index + 0.5 for index, tile in enumerate(choice.COLUMNS.values())}
+        line = choice.line_of(device, [3, 0, 5], 64, 128, of_each).split(",")
+        self.assertEqual(line[2:], ["132", "4917", "drawn", "3 0 5", "64", "128", "", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5", "",
+                                    "8.5"])
+        self.assertEqual(committed[0].split(",")[8:], list(choice.COLUMNS))
         self.assertEqual(choice.distribution([0.0, 0.018, 0.3, -0.002, 0.025, 0.043]),
                          "6 problems: 2 within 1 %, 3 within 2 %, 5 within 5 %; mean 6.4 %, median 2.1 %, worst 30.0 %")
         self.assertEqual(choice.distribution([0.06, 0.04, 0.011]),

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+//
+// gg-choice: how much longer the configuration that chapter 07l's estimate chooses took than the
+// fastest one, on problems that were timed with each:
+//
+//   build/bin/gg-choice plots/measure/choice.csv
+//
+// Runs nothing on a device. A line of the file is a problem: the device, the day, multiprocessors,
+// 10^9 bytes a second; the set (drawn: by choice.py); rows of the groups, N, K; then microseconds
+// for each line of for_each_config, in its order, empty where that was not timed. Exit code 2: the
+// file cannot be read as that.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "chapters/07l_peak_hopper/choose.cuh"
+#include "common/kernel/error.h"
+
+namespace {
+
+using chapter::Device, chapter::Sizes;
+
+struct Problem {
+  std::string set;
+  Device device{};
+  Sizes sizes{};
+  std::vector<double> us;  // of each configuration; NaN: not timed
+};
+
+// Losses of the problems of one kind whose chosen configuration was timed.
+struct Losses {
+  std::vector<double> each;
+  int not_timed = 0;
+
+  void print(const char* name) const {
+    double sum = 0, worst = 0;
+    for (const double loss : each) sum += loss, worst = std::max(worst, loss);
+    const auto over = std::count_if(each.begin(), each.end(), [](double loss) { return loss > 0.05; });
+    std::printf("%-10s %8zu %10d %7.1f %% %6.1f %% %9d\n", name, each.size(), not_timed,
+                each.empty() ? 0 : 100 * sum / double(each.size()), 100 * worst, int(over));
+  }
+};
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+// A line's problem; throws what std::stod throws, or gg::Error.
+Problem problem_of(const std::string& line, size_t configurations) {
+  const std::vector<std::string> fields = split(line, ',');
+  if (fields.size() != 8 + configurations)
+    gg::fail(gg::Exit::bad_input, "%zu fields, %zu are wanted", fields.size(), 8 + configurations);
+  Problem p;
+  p.set = fields[4];
+  p.device = {std::stoi(fields[2]), std::stod(fields[3]) * 1e9};
+  p.sizes.n = std::stoi(fields[6]);
+  p.sizes.k = std::stoi(fields[7]);
+  int least = INT_MAX, most = 0;
+  for (const std::string& rows : split(fields[5], ' ')) {
+    const int m = std::stoi(rows);
+    p.sizes.m_total += m;
+    ++p.sizes.groups;
+    least = std::min(least, m), most = std::max(most, m);
+  }
+  if (least == most) p.sizes.rows_each = most;
+  for (size_t i = 8; i < fields.size(); ++i) p.us.push_back(fields[i].empty() ? NAN : std::stod(fields[i]));
+  return p;
+}
+
+// The index of the configuration with the least estimate, the later one of equals: launch.cuh.
+size_t chosen(const Problem& p) {
+  size_t index = 0, best = 0;
+  double least = INFINITY;
+  chapter::for_each_config([&]<class C>(C) {
+    const double cycles = chapter::estimate<C>(p.sizes, p.device);
+    if (cycles <= least) least = cycles, best = index;
+    ++index;
+  });
+  return best;
+}
+
+std::vector<std::string> names_of_configurations() {
+  std::vector<std::string> names;
+  chapter::for_each_config([&]<class C>(C) {
+    std::string name = std::to_string(C::BM) + "x" + std::to_string(C::BN);
+    if (C::CLUSTER > 1) name += " pairs";
+    if (C::SPLIT > 1) name += " in " + std::to_string(C::SPLIT);
+    names.push_back(name);
+  });
+  return names;
+}
+
+void run(const char* path) {
+  const std::vector<std::string> names = names_of_configurations();
+  std::ifstream file(path);
+  if (!file) gg::fail(gg::Exit::bad_input, "%s cannot be read", path);
+  std::string line, columns = "device,date,multiprocessors,gbytes_per_s,set,m,n,k";
+  for (const std::string& name : names) columns += "," + name;
+  if (!std::getline(file, line) || line != columns)
+    gg::fail(gg::Exit::bad_input, "%s has other columns than %s", path, columns.c_str());
+
+  Losses drawn, sets;
+  double worst = -1;
+  std::string about;  // the worst
+  for (int number = 2; std::getline(file, line); ++number) {
+    try {
+      const Problem p = problem_of(line, names.size());
+      const size_t choice = chosen(p);
+      Losses& of_kind = p.set == "drawn" ? drawn : sets;
+      if (std::isnan(p.us[choice])) {
+        ++of_kind.not_timed;
+        continue;
+      }
+      size_t fastest = choice;
+      for (size_t i = 0; i < p.us.size(); ++i) {
+        if (p.us[i] < p.us[fastest]) fastest = i;
+      }
+      const double loss = p.us[choice] / p.us[fastest] - 1;
+      of_kind.each.push_back(loss);
+      if (loss <= worst) continue;
+      worst = loss;
+      about = gg::format("G=%d M=%lld N=%d K=%d: %.4g us with %s, %.4g with %s", p.sizes.groups,
+                         static_cast<long long>(p.sizes.m_total), p.sizes.n, p.sizes.k, p.us[choice],
+                         names[choice].c_str(), p.us[fastest], names[fastest].c_str());
+    } catch (const std::logic_error&) {
+      gg::fail(gg::Exit::bad_input, "%s, line %d: a field is no number", path, number);
+    } catch (const gg::Error& error) {
+      gg::fail(gg::Exit::bad_input, "%s, line %d: %s", path, number, error.what());
+    }
+  }
+  std::printf("%-10s %8s %10s %9s %8s %9s\n", "problems", "", "not timed", "mean", "worst", "over 5 %");
+  drawn.print("drawn");
+  sets.print("of sets");
+  std::printf("the worst: %s\n", about.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 2) gg::fail(gg::Exit::bad_input, "wants one file, such as plots/measure/choice.csv");
+    run(argv[1]);
+    return 0;
+  } catch (const gg::Error& error) {
+    std::fprintf(stderr, "gg-choice: %s\n", error.what());
+    return int(error.code);
+  }
+}

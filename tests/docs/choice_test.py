@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""gg-choice: what 07l's estimate loses on timed problems, and that its lesson says so."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = Path(os.environ["GG_PROGRAMS"]) / "gg-choice"
+COMMITTED = ROOT / "plots/measure/choice.csv"
+COLUMNS = COMMITTED.read_text(encoding="utf-8").splitlines()[0]
+
+
+def ran(*words: object) -> subprocess.CompletedProcess:
+    return subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True)
+
+
+class ChoiceTest(unittest.TestCase):
+    def ran_on(self, *lines: str) -> subprocess.CompletedProcess:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "times.csv"
+            file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            return ran(file)
+
+    def test_the_lesson_has_its_figures(self):
+        done = ran(COMMITTED)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lesson = (ROOT / "chapters/07l_peak_hopper/README.md").read_text(encoding="utf-8")
+        for kind in ("drawn", "of sets"):
+            timed, _, mean, worst, over = re.search(rf"(?m)^{kind} +(\d+) +(\d+) +(\S+ %) +(\S+ %) +(\d+)$", done.stdout).groups()
+            self.assertIn(f"| {mean} | {worst} | {over} of {timed} |", lesson)
+
+    def test_one_problem_of_each_kind(self):
+        # P1, one of whose tiles is 32x64 by the estimate: the seventh of nine times.
+        times = [12.0, 11.0, 10.0, 9.0, 8.0, 2.0, 2.5, 6.0, 5.0]
+        p1 = "x,2026-01-01,132,3352,{},512 512 512 512 512 512 512 512,64,512," + ",".join(map(str, times))
+        untimed = p1.replace(",2.5,", ",,")
+        done = self.ran_on(COLUMNS, p1.format("drawn"), p1.replace(",2.0,", ",7.0,").format("peers"), untimed.format("peers"))
+        self.assertEqual(done.stderr, "")
+        self.assertRegex(done.stdout, r"(?m)^drawn +1 +0 +25.0 % +25.0 % +1$")
+        self.assertRegex(done.stdout, r"(?m)^of sets +1 +1 +0.0 % +0.0 % +0$")
+        self.assertIn("the worst: G=8 M=4096 N=64 K=512: 2.5 us with 32x64, 2 with 128x64", done.stdout)
+
+    def test_refusals(self):
+        line = "x,2026-01-01,132,3352,drawn,64 64,64,512,1,1,1,1,1,1,1,1,1"
+        for lines, sentence in (((COLUMNS + ",more", line), "other columns"),
+                                ((COLUMNS, line + ",1"), "line 2: 18 fields, 17 are wanted"),
+                                ((COLUMNS, line, line.replace("64 64", "64 many")), "line 3: a field is no number")):
+            done = self.ran_on(*lines)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(sentence, done.stderr)
+        self.assertEqual(ran().returncode, 2)
+        self.assertIn("cannot be read", ran("no-such-file.csv").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
