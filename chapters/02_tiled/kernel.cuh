@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
-// New here: a block computes a tile of D from slices of A and B it shares, and the group is a grid dimension.
+// New here: a block shares slices of A and B, a thread has 8 x 8 sums, the grid's z is the group.
 
 #pragma once
 
@@ -27,8 +27,8 @@ struct alignas(16) Vector {
   T x[VEC<T>];
 };
 
-// VEC elements of a row, zeros from the `valid`-th on. `wide`: rows start at multiples of 16 bytes
-// and have whole vectors, so `valid` is >= VEC, and one load is enough, or it is <= 0.
+// The first `valid` of VEC elements at `src`, then zeros; no others are read. `wide` is a promise:
+// `src` is a multiple of 16 bytes, and `valid` at least VEC (one load is enough) or at most 0.
 template <class T>
 __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
   Vector<T> v = {};
@@ -41,19 +41,19 @@ __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
   }
   return v;
 }
-
-// Where element r of row kk of A's slice, and element c of a row of B's, lie in shared memory: a warp's
-// stores then spread over all 32 banks, and the four neighbours that `compute` reads at once stay together.
+// [swizzle]
+// Row r of A is float swizzle_a(kk, r) of a_tile[..][kk], column c of B float swizzle_b(c) of a row
+// of b_tile, in `store` and `compute`. Four neighbours from a multiple of 4 on stay so, in order.
 template <class T>
 __device__ int swizzle_a(int kk, int r) {
-  static_assert(BK<T> == 2 * VEC<T>, "kk / VEC is 0 or 1, so that a single bit is flipped");
+  static_assert(BK<T> == 2 * VEC<T>, "kk / VEC is 0 or 1: one bit is flipped, or none");
   return r ^ (kk / VEC<T> * 16);  // a warp stores 16 rows of both vectors
 }
 __device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 lanes store every other 16 bytes
-static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0, "to add half a tile and to swizzle commute");
-
+static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0, "half a tile: no bit that is flipped or looked at");
+// [/swizzle]
 // [tile]
-// Two blocks per SM, so that one computes while the other waits: 128 registers per thread.
+// At most 128 registers per thread: two blocks fit on an SM, one may compute while the other waits.
 template <class T, class Offset>
 __global__ void __launch_bounds__(THREADS, 2)
     grouped_gemm(const T* a, const T* b, T* d, const Offset* offsets, int n, int k, int64_t b_group_stride,
@@ -62,15 +62,15 @@ __global__ void __launch_bounds__(THREADS, 2)
   const int64_t row_begin = offsets[group];
   const int rows = int(offsets[group + 1] - row_begin);
   const int row0 = int(blockIdx.x) * BM, col0 = int(blockIdx.y) * BN;
-  if (row0 >= rows) return;  // the whole block: the grid has room for the largest group
+  if (row0 >= rows) return;  // the whole block, as there are barriers below
   a += (row_begin + row0) * k;
   b += group * b_group_stride + col0;
   d += (row_begin + row0) * n + col0;
   // [/tile]
   // [load]
   static_assert(BM * BK<T> == THREADS * VEC<T> && BN == BM, "a thread copies one vector of A, one of B");
-  __shared__ __align__(16) float a_tile[2][BK<T>][BM];  // two slices of A, k by row: 16 KB, 8 KB for f32
-  __shared__ __align__(16) float b_tile[2][BK<T>][BN];  // and of B: the same
+  __shared__ __align__(16) float a_tile[2][BK<T>][BM];  // two stages for A, [k][row]: 16 KB, 8 KB for f32
+  __shared__ __align__(16) float b_tile[2][BK<T>][BN];  // and two for B, [k][column]: the same
 
   const int thread = int(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int a_r = thread / 2, a_c = thread % 2 * VEC<T>;                        // this thread's vector of A
@@ -99,25 +99,25 @@ __global__ void __launch_bounds__(THREADS, 2)
   };
   // [/load]
   // [compute]
-  static_assert(BM == THREADS / 64 * 32 && BN == 128, "warps are two to a row, each has 32 x 64 of a tile");
-  // A micro-tile is 2 x 2 blocks of 4 x 4, half a tile apart: 8 lanes have 32 neighbouring columns.
+  static_assert(BM == THREADS / 64 * 32 && BN == 128, "two warps to a row of the tile, each has 32 x 64");
+  // A micro-tile is 2 x 2 blocks of 4 x 4, half a tile apart: 8 lanes read 32 neighbours of b_tile.
   const int r0 = (warp / 2 * 4 + lane / 8) * 4, c0 = (warp % 2 * 8 + lane % 8) * 4;
   float acc[8][8] = {};
   auto compute = [&](int stage) {
 #pragma unroll
     for (int kk = 0; kk < BK<T>; ++kk) {
-      float a_frag[8], b_frag[8];
+      float a_values[8], b_values[8];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        *reinterpret_cast<float4*>(a_frag + 4 * half) =
+        *reinterpret_cast<float4*>(a_values + 4 * half) =
             *reinterpret_cast<const float4*>(&a_tile[stage][kk][swizzle_a<T>(kk, r0) + half * BM / 2]);
-        *reinterpret_cast<float4*>(b_frag + 4 * half) =
+        *reinterpret_cast<float4*>(b_values + 4 * half) =
             *reinterpret_cast<const float4*>(&b_tile[stage][kk][swizzle_b(c0) + half * BN / 2]);
       }
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
 #pragma unroll
-        for (int j = 0; j < 8; ++j) acc[i][j] += a_frag[i] * b_frag[j];
+        for (int j = 0; j < 8; ++j) acc[i][j] += a_values[i] * b_values[j];
       }
     }
   };
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    // In `compute` a_frag[i] was of row r of the tile, and b_frag[j] of column c.
+    // acc[i][j] is of row r and column c of the tile, as a_values[i] and b_values[j] were.
     const int r = r0 + i % 4 + i / 4 * (BM / 2);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -161,11 +161,11 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, const int32_t* 
     rows_max = std::max(rows_max, host_offsets[group + 1] - host_offsets[group]);
   }
   if (rows_max == 0) return;  // a grid of no blocks is an error, not an empty launch
-  // b_group_stride must be a multiple of VEC where N is, so that every group's B starts at a multiple
-  // of 16 bytes. K * N is, and so is the distance in `far`; nothing checks another one.
+  // Not checked: b_group_stride is a multiple of VEC where N is (K * N is, so is that of `far`), so
+  // every group's B starts at a multiple of 16 bytes; groups are at most 65535, a grid's z.
   const bool wide_a = k % VEC<T> == 0 && reinterpret_cast<uintptr_t>(a) % 16 == 0;
   const bool wide_b = n % VEC<T> == 0 && reinterpret_cast<uintptr_t>(b) % 16 == 0;
-  const dim3 grid((rows_max + BM - 1) / BM, blocks_n, groups);  // z ends at 65535, the harness at 4096 groups
+  const dim3 grid((rows_max + BM - 1) / BM, blocks_n, groups);
   grouped_gemm<<<grid, THREADS, 0, stream>>>(a, b, d, offsets, n, k, b_group_stride, wide_a, wide_b);
   GG_CHECK(cudaGetLastError());
 }
