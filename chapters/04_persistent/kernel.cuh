@@ -40,8 +40,8 @@ struct Walk {
   int group = 0;
   int tile_m = 0, tile_n = 0;  // row and column of tiles in `group`
 
-  // Goes on to the group that has `tile`; sizes [G,3] are M, N, K. False: the list is over. The search
-  // starts from the group that was found last, so `tile` may only grow between two calls.
+  // Goes on to the group that has `tile`, and sets all other members; sizes [G,3] are M, N, K.
+  // False: the list is over. The search starts from the group found last, so `tile` may only grow.
   GG_HD bool find(const int* sizes, int groups, int bm, int bn) {
     for (; group < groups; ++group) {
       const int tiles_m = (sizes[3 * group] + bm - 1) / bm, tiles_n = (sizes[3 * group + 1] + bn - 1) / bn;
@@ -75,10 +75,10 @@ struct Stage {
 };
 
 // [copy]
-// Starts copying a slice's ROWS x COLS elements of A or B, a matrix whose rows are `stride` apart, to
-// its stage. `first` is the address of slice 0's corner, always inside the matrix; `first + off` is
-// that of this slice's corner, from which `rows_left` and `cols_left` count. Chunks after these become
-// zeros, and nothing is read for them.
+// Starts this thread's copies of a slice, ROWS x COLS of A or B, to the stage at `slice_addr`. From
+// its corner, `first + off`, on the matrix has `rows_left` rows, `stride` apart, and `cols_left`
+// columns, a multiple of 8; none if negative. Chunks outside become zeros and are not read: their
+// source is `first`, slice 0's corner, which is always inside the matrix.
 template <int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -109,8 +109,9 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds: before `swizzle` the
-// lane's chunk number has zeros in the bits that kk and j add, in B because WN divides `warp_col`.
+// are added. 16 columns further right the chunk's number is larger by 2. In the lane's first number
+// the bits that kk and j add are zeros (in B because WN divides `warp_col`): an xor adds them, and
+// the same xor changes the first slot into the new one.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -131,10 +132,8 @@ __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, 
 // [/fragments]
 
 // [multiply]
-// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one has an operand of the product before it: in tiles
-// of 128x128, of a slice's 128 products 124 then keep one (.reuse in machine code) in place of 112.
-// The gain was not measured.
+// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Odd rows go from
+// right to left, so each product shares an operand with the one before. The gain was not measured.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
                                          const Fragments<T, WM, WN>& fragments) {
@@ -178,19 +177,20 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// A multiprocessor shall hold two blocks of the larger tile or four of the smaller one, so that some
-// multiply while others wait. The launch bounds make the compiler use few enough of its 65536
-// registers: with two blocks of 128 threads up to 255 for a thread, the most there is, with four
-// blocks 128. Another shape of tile needs its number of blocks in the launch bounds and in both
-// assertions after them, its kernel and its check in `launch`, and an entry in main.cu's `tiles`.
+// Blocks for which a multiprocessor shall have room, so that some multiply while others wait. The
+// launch bounds make the compiler use few enough of its 65536 registers: with two blocks of 128
+// threads up to 255 for a thread, the most there is, with four blocks 128. Another shape of tile needs
+// its number here, its kernel and its check in `launch`, and an entry in main.cu's `tiles`.
+constexpr int resident_blocks(int bm) { return bm == 128 ? 2 : 4; }
+
 template <class T, int BM, int BN>
-__global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)  // as in the second assertion
+__global__ void __launch_bounds__(THREADS, resident_blocks(BM))
     grouped_gemm(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
                  const int* leading_dims, int groups) {
-  static_assert(BM == BN && (BM == 128 || BM == 64), "the launch bounds count the blocks of these two");
+  static_assert(BM == BN && (BM == 128 || BM == 64), "resident_blocks knows these two");
   // Each block takes 1 KB besides its own. If fewer blocks fitted, `launch` would start fewer, and
   // nothing would fail. A GPU with less shared memory than an H100 may hold fewer.
-  static_assert((BM == 128 ? 2 : 4) * (shared_bytes_for<T>(BM, BN) + 1024) <= 228 * 1024,
+  static_assert(resident_blocks(BM) * (shared_bytes_for<T>(BM, BN) + 1024) <= 228 * 1024,
                 "an H100's multiprocessor has room for as many blocks as the launch bounds count");
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(T)), B_STAGE_BYTES = BK * BN * int(sizeof(T));
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)  // as in the seco
 
   // [tile]
   // All threads compute the same walk, so all are in the same tile at each barrier of this loop.
-  // Start and stride are written again in print_schedule; schedule_test sees those, never these here.
+  // print_schedule repeats start and stride: change both. schedule_test sees only those there.
   for (Walk walk{int64_t(blockIdx.x)}; walk.find(sizes, groups, BM, BN); walk.tile += gridDim.x) {
     const int group = walk.group, row0 = walk.tile_m * BM, col0 = walk.tile_n * BN;
     const int n = sizes[3 * group + 1], k = sizes[3 * group + 2];
@@ -228,9 +228,9 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)  // as in the seco
 
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
-    // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-    // slice are one copy group, and compute waits for copy groups. No load_b follows the last load_a
-    // of a tile, so its copies are in no copy group when the tile ends.
+    // for the end. Both are called for a tile's slices 0, 1, 2 .., load_a first, and load_b commits: so
+    // the tile's copy group s is this thread's copies of slice s. Both wait_group<STAGES - 2> rely on
+    // that. The last load_a of a tile has no load_b: only cp_async_wait_all waits for its copies.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<BM, BK>(stage(k_tile).a_addr, a_first, k0, lda, rows_left, k - k0);
@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)  // as in the seco
           load_fragments(sets[1 - set], stage(k_tile + 1), warp_row, warp_col, 0);
           load_a(k_tile + STAGES);
         }
-        if (kk == 0) load_b(k_tile + STAGES - 1);  // 16 of k after its load_a: ldmatrix gets in between
+        if (kk == 0) load_b(k_tile + STAGES - 1);  // its stage is free since the last barrier
         multiply(acc, sets[set]);
       }
     };
@@ -282,8 +282,8 @@ __global__ void __launch_bounds__(THREADS, BM == 128 ? 2 : 4)  // as in the seco
 }
 
 // [schedule]
-// The kernel's walk on the host, start and stride written again, `sizes` in host memory: prints each
-// block's tiles as group(tile_m,tile_n). `shape` is not 0x0: without --tile the harness passes 64x64
+// Prints each block's tiles as group(tile_m,tile_n), by the kernel's walk with `sizes` in host memory.
+// Start and stride repeat the kernel's. `shape` is not 0x0: without --tile the harness passes 64x64
 // here, for a small example, and main.cu's first tile, 128x128, to `launch`.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
