@@ -20,12 +20,17 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   const auto [m_total, groups, n, k, rows_each] = sizes;
   Maps<C> maps;
   // [map]
-  // B's rows as a consumer's warps want them: 8 gates, and then their 8 ups. These rely on this
-  // order and change with it: activate_rows (an up is two sums further), ColumnFactors (the gate's
-  // column is warp * 8 + lane / 4), store.cuh's write_box (chunk w of a PAIR is warp w's).
-  static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 of its rows, a consumer has 4 warps
-  // The last dimension goes through all groups. A group's last tile may have columns of the next one,
-  // or behind the last group zeros. Their outputs are not stored.
+  // A PAIR's column 32 u + 8 w + i goes to its stage row 16 w + 8 u + i: gates (u = 0) and ups
+  // (u = 1) in turn, 8 of each, and warp w of a consumer gets the sums of 8 gates and their ups.
+  // Relying on the order in a stage: activate_rows (an up's sum is two registers after its gate's),
+  // ColumnFactors (a thread's gate is number 8 w + lane / 4), store.cuh (warp w's outputs are chunk
+  // w of a PAIR's four in a row of D). Relying on an up's being 32 columns after its gate in memory:
+  // gate + PAIR / 2 in ColumnFactors, col0 / 2 in store.cuh, D_BYTES, D's box below. No assertion
+  // compares any of them with this map: if one differs, values are wrong.
+  static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
+  // The last dimension goes through all groups, each with n / PAIR whole PAIRs, as load.cuh counts
+  // them: the harness refuses another n. A group's last tile may have columns of the next group, or
+  // after the last group zeros. Their outputs are not stored.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;
   const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
   maps.b = gg::make_tensor_map({.data = b,
@@ -53,7 +58,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
 }
 
 // A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
-// the launch may begin under the one before.
+// the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
                    const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
                    bool dependent, cudaStream_t stream) {

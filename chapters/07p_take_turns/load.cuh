@@ -58,8 +58,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices; ++k_tile, ring.next()) {
-      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
-      // nothing was (ring.cuh).
+      // In all blocks of the cluster what was here is multiplied, by the consumer that it was for,
+      // or it was a wrong guess's and warp 0 has released it. In lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }
