@@ -18,6 +18,8 @@ constexpr int BM = 128;                   // rows of a tile: one for each lane o
 static_assert(32 * STORE_WARPS == BM);    // store.cuh: thread r of these warps has row r, in lane r
 constexpr int BK = 64, ROW_BYTES = 128;   // depth of a slice: rows of 128 bytes, the most that TMA swizzles
 static_assert(2 * BK == ROW_BYTES);       // elements of 16 bits
+constexpr int PRODUCT_K = 16;             // depth of a product: 32 bytes, for all 16-bit types
+static_assert(BK % PRODUCT_K == 0);       // a slice is a whole number of products
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // T: of A and B. D: of D. BN: columns of a tile.
@@ -26,6 +28,8 @@ struct Config {
   using T = T_;
   using D = D_;
   using Offset = Offset_;
+  // BK and the steps along a row in multiply.cuh are right for these.
+  static_assert(sizeof(T) == 2);
   static constexpr int BN = BN_, ACCUMULATORS = 2;  // columns of a tile; tiles of sums in tensor memory
   static_assert(ACCUMULATORS * BN <= gg::ptx::TMEM_COLUMNS);
   // tcgen05.alloc takes a power of two of columns; store.cuh loads 32 at a time.

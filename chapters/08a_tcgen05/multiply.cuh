@@ -26,22 +26,22 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
     // From here on one lane, which alone counts in `ring` and `accumulator`. No instruction of the
     // whole warp may stand below: the others wait at the ballot of the next `tiles.next`.
     if (!elected) continue;
-    // The sums of the tile before in this accumulator have been read.
+    // The sums of tile i - 2, which had this accumulator, have been read; tiles 0 and 1 go on at once.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
     const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * C::BN);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // the slice has landed
-      gg::ptx::tcgen05_fence_after();  // serves both waits, for `taken` too
+      gg::ptx::tcgen05_fence_after();  // also for the wait for `taken`: a tile has at least one slice
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
-      for (int kk = 0; kk < BK; kk += 16) {
+      for (int kk = 0; kk < BK; kk += PRODUCT_K) {  // kk elements are kk * 2 bytes of each row
         gg::ptx::tcgen05_mma_f16(sums, gg::ptx::tcgen05_advance(a, kk * 2),
                                  gg::ptx::tcgen05_advance(b, kk * 2), IDESC, k_tile > 0 || kk > 0);
       }
       gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // arrives when these products are done
     }
-    gg::ptx::tcgen05_commit(memory.ready_addr + accumulator.stage * 8);  // and the tile's
+    gg::ptx::tcgen05_commit(memory.ready_addr + accumulator.stage * 8);  // .. when the tile's are done
     accumulator.next();
   }
   // [/multiply]

@@ -51,8 +51,7 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
       }
     }
     gg::ptx::tcgen05_fence_before();
-    // elect waits for all lanes, and each has waited for its loads: the warp has read its rows. A
-    // read that has ended needs no memory order, so one lane may arrive for all.
+    // Each lane has waited for its loads, and elect waits for all lanes: one may arrive for the warp.
     if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive(memory.taken_addr + accumulator.stage * 8);
     }
