@@ -19,11 +19,14 @@ static_assert(32 * STORE_WARPS == BM);    // store.cuh: thread r of these warps 
 constexpr int BK = 128, ROW_BYTES = 128;  // depth of a slice: rows of 128 bytes, the most that TMA swizzles
 static_assert(BK == ROW_BYTES);           // elements of 8 bits
 constexpr int PRODUCT_K = 32, PRODUCT_BYTES = 32;  // depth of a product, and its bytes of a row
-// An atom: the scales of 128 rows and four scale blocks of 32 k. In tensor memory a column is 32 rows.
+// An atom: the scales of 128 rows and four scale blocks of 32 k. In tensor memory it has four
+// columns, each with 32 rows, four times the same, 32 lanes apart.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
-static_assert(BK == ATOM_BLOCKS * PRODUCT_K);  // a slice has the scales of one atom for each 128 rows
-// Groups have multiples of so many rows. Tiles here need multiples of BM; pairs of blocks would need 256.
+// A slice has one atom for each 128 rows. Its product i takes scale block i of it, by scale id i.
+static_assert(BK == ATOM_BLOCKS * PRODUCT_K);
+// Groups have multiples of so many rows, which `plan` checks. BM would do here; pairs of blocks, in
+// chapter 08d, need 256.
 constexpr int PAD_ROWS = 256;
 static_assert(PAD_ROWS % BM == 0 && BM % ATOM_ROWS == 0);  // tiles have all their rows, and begin atoms
 constexpr int SHARED_BYTES = 226 * 1024;                   // of 227 KB: barriers and the like have the last
@@ -37,7 +40,7 @@ struct Config {
   static_assert(BN % ATOM_ROWS == 0);  // a tile's columns begin and end with atoms
   static constexpr int SFA_BYTES = ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * ATOM_BYTES;  // of a slice
   static constexpr int SFA_COLUMNS = ATOM_COLUMNS, SFB_COLUMNS = SFB_BYTES / ATOM_BYTES * ATOM_COLUMNS;
-  // Two tiles of sums if they fit beside the scales, or one.
+  // Two tiles of sums if they fit beside the scales of one slice, or one.
   static constexpr int ACCUMULATORS = 2 * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS ? 2 : 1;
   static_assert(ACCUMULATORS * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice

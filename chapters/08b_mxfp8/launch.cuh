@@ -13,7 +13,7 @@ namespace chapter {
 
 // A [rows,K], B [G,N,K], D [rows,N] and ends[G] on the device; scales in atoms of 128 rows by four scale
 // blocks of 32 k, SFA [rows/128][K/128][512], SFB [G][N/128][K/128][512], rounded up. K: multiples of 16,
-// N: multiples of 8.
+// N: multiples of 8. An atom's bytes past K must not be 0xff, NaN: they are multiplied by zeros.
 template <class T, class D>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d, const int* ends,
             int64_t rows, int groups, int n, int k, gg::TileShape tile, int blocks, cudaStream_t stream) {
@@ -42,7 +42,8 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d
   };
   // [/map]
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
-  // The bytes of these four boxes are STAGE_BYTES of config.cuh.
+  // The bytes of these four boxes are STAGE_BYTES of config.cuh. If N ends inside a tile, SFB's box
+  // may reach past the group's atoms: what it brings then scales columns that are not stored.
   const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atom_rows(rows), 1),
                      scale_map(sfb, groups * atom_rows(n), tile.n / ATOM_ROWS)};
   const int multiprocessors = gg::multiprocessors();

@@ -36,8 +36,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
       // [scales]
-      // All slices use the same columns: copies must execute after this thread's earlier products, which PTX
-      // does not promise in words.
+      // All slices use the same columns: these copies must execute after the products of the slice
+      // before, which read them. This is assumed: PTX does not promise it.
       const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
       const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
       gg::ptx::tcgen05_cp_32x128b_warpx4(memory.sfa, sfa_desc);
@@ -47,14 +47,16 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       }
       // [/scales]
       // [multiply]
-      for (int k_block = 0; k_block < BK / PRODUCT_K; ++k_block) {  // one scale for each row and column
+      // PTX promises that these products execute after the copies. Each is one scale block deep and
+      // takes byte k_block of the four of each row of A and of B.
+      for (int k_block = 0; k_block < BK / PRODUCT_K; ++k_block) {
         gg::ptx::tcgen05_mma_mxf8f6f4(sums, gg::ptx::tcgen05_advance(a, k_block * PRODUCT_BYTES),
                                       gg::ptx::tcgen05_advance(b, k_block * PRODUCT_BYTES),
                                       IDESC | gg::ptx::tcgen05_scale_ids(k_block, k_block), memory.sfa,
                                       memory.sfb, k_tile > 0 || k_block > 0);
       }
       // [/multiply]
-      gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // when copies and products are done
+      gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // arrives when products and copies are done
     }
     gg::ptx::tcgen05_commit(memory.ready_addr + accumulator.stage * 8);  // and the tile's
     accumulator.next();
