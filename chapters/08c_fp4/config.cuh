@@ -27,7 +27,7 @@ constexpr int PAD_ROWS = 256;
 static_assert(PAD_ROWS % BM == 0 && BM % ATOM_ROWS == 0);  // tiles have all their rows, and begin atoms
 constexpr int SHARED_BYTES = 226 * 1024;                   // of 227 KB: barriers and the like have the last
 
-// Scales are of V elements of K each. D: of D. BN: columns of a tile.
+// V neighbours along K share a scale, of type Scale. D: the type of D. BN: columns of a tile.
 template <class Scale_, int V_, class D_, int BN_>
 struct Config {
   using Scale = Scale_;
@@ -36,6 +36,8 @@ struct Config {
   static_assert(BN % ATOM_ROWS == 0);                 // a tile's columns begin and end with atoms
   static_assert(ATOM_BLOCKS % (PRODUCT_K / V) == 0);  // the scales of a product are in one atom
   static_assert(BK % (V * ATOM_BLOCKS) == 0);         // a slice has whole atoms
+  // The instruction takes UE4M3 for 16 elements only.
+  static_assert(V == 16 || std::is_same_v<Scale, gg::ue8m0>);
   // [atoms]
   static constexpr int ATOMS = BK / V / ATOM_BLOCKS;  // along K in a slice, for each 128 rows
   static constexpr int SFA_BYTES = ATOMS * ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * SFA_BYTES;
@@ -69,7 +71,7 @@ struct Memory {
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [ACCUMULATORS][BN]
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]
-  gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]
+  gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]: not as in shared memory, multiply.cuh says why
 };
 
 }  // namespace chapter

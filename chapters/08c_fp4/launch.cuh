@@ -33,7 +33,8 @@ void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   };
   // [map]
-  constexpr int ATOMS = Config<Scale, V, D, 128>::ATOMS;  // the same for all tiles
+  constexpr int ATOMS = Config<Scale, V, D, 128>::ATOMS;
+  static_assert(ATOMS == Config<Scale, V, D, 256>::ATOMS);  // one box serves all tiles
   const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms, int box_rows) {
     const int64_t k_atoms = (k + ATOM_BLOCKS * V - 1) / (ATOM_BLOCKS * V);
     // Words of 4 bytes: a box has at most 256 elements along a dimension, and an atom has 512 bytes.

@@ -33,6 +33,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       gg::ptx::tma_load_3d(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, tile.row0, 0, full_addr);
       gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, byte0, tile.col0, tile.group,
                            full_addr);
+      // Along K, the maps of A and B count bytes, those of SFA and SFB atoms.
       gg::ptx::tma_load_3d(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, k_tile * C::ATOMS,
                            sfa_row, full_addr);
       gg::ptx::tma_load_3d(memory.sfb_tile_addr + stage * C::SFB_BYTES, &maps.sfb, 0, k_tile * C::ATOMS,

@@ -44,7 +44,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
         gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfa, 0, atom * ATOM_COLUMNS),
                                            gg::ptx::tcgen05_advance(sfa_desc, atom * ATOM_BYTES));
         for (int i = 0; i < C::BN / ATOM_ROWS; ++i) {  // 128 columns of B each
-          // Shared memory has the atoms of 128 columns together, tensor memory those of four scale blocks.
+          // `from`: along K first, as TMA brings them. `to`: along B's columns first, as products
+          // find them: column c's scales are c / 32 columns after the address that a product gets.
           const int from = i * C::ATOMS + atom, to = atom * (C::BN / ATOM_ROWS) + i;
           gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfb, 0, to * ATOM_COLUMNS),
                                              gg::ptx::tcgen05_advance(sfb_desc, from * ATOM_BYTES));
@@ -52,7 +53,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       }
       // [/scales]
       // [multiply]
-      // `scale`: the product's first one in the slice, byte `id` of a row's four in atom `atom`
+      // A product's scales begin with number `scale` of the slice: in atom `atom` of the copies
+      // above, byte `id` of a row's four. They end in the same atom: config.cuh asserts it.
       for (int product = 0; product < BK / PRODUCT_K; ++product) {  // two scales or four of each row
         const int scale = product * PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_mxf4nvf4<C::V>(
