@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Four warps bring sums from tensor memory to D, and then the next tile is multiplied.
+// Four warps of each block bring its sums from tensor memory to D, and then the next tile is multiplied.
 // They wait for their block's `ready` and signal rank 0's `taken`.
 
 #pragma once
