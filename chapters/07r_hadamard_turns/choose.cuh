@@ -24,12 +24,12 @@ constexpr int SHARING_ROWS = 48;
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
 
-// Cycles of the launch, as far as they tell configurations apart: parts (1) to (4), as in 07l.
-// `shared`, `around`, `end` and the half in (2) are new and assumed. `around` is a guess: 07l has 700
-// and 1000, with its epilogue. Of `end` only the sum for 192 rows, 4,924, has a source: 07m's epilogue
-// took 3,300 cycles (stamped once, taken to be of 256 rows), with twice the warps, and 3,300 * 2 *
-// 192 / 256 = 4,950. All other constants are 07l's, most of them fitted to timed problems of its own
-// kernel. None was fitted to this one.
+// Cycles of the launch, as far as they tell configurations apart: parts (1) to (4), a shorter form of
+// 07l's. `shared`, `around`, `end` and the half in (2) are new and assumed. `around` is a guess: 07l
+// has 700 and 1000, with its epilogue. Of `end` only the sum for 192 rows, 4,924, has a source: 07m's
+// epilogue took 3,300 cycles (stamped once, taken to be of 256 rows), with twice the warps, and
+// 3,300 * 2 * 192 / 256 = 4,950. All other constants are 07l's, most of them fitted to timed problems
+// of its own kernel. None was fitted to this one.
 // [estimate]
 template <class C>
 double estimate(const Sizes& sizes, int multiprocessors) {

@@ -41,6 +41,8 @@ struct Config {
   static constexpr int D_BYTES = BN / 2 * sizeof(bf16);  // of a row of D
   static constexpr int BOX_BYTES = STEP * D_BYTES;
   static constexpr int BOXES = std::min(BM / STEP, 3);  // of D, for which a consumer has room
+  // Boxes of D, after the stages, begin at multiples of 1024, as TMA's swizzle of them wants.
+  static_assert((A_BYTES + B_BYTES) % 1024 == 0 && BOX_BYTES % 1024 == 0);
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
   // A block has at most 227 KB. Factors, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
   // Tiles of 192 rows take all of it: another stage or box has no room.
@@ -57,6 +59,9 @@ struct Maps {
   CUtensorMap b, d;
 };
 
+// A block's tile. A receiver arrives only if the bitwise or of these four words is not INT_MIN
+// (gg::ptx::has_come). It never is: group is at least -1, and the others are not negative. With a
+// word that breaks this the worker waits for ever. Mailbox::send relies on the order of the words.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count

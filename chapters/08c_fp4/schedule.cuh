@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int 
   __shared__ int counts[PLANNERS];
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     const int g = batch + thread, rows = g < groups ? ends[g] - (g > 0 ? ends[g - 1] : 0) : 0;
-    if (rows < 0 || rows % PAD_ROWS != 0) __trap();  // no tile would have the last rows
+    if (rows < 0 || rows % PAD_ROWS != 0) __trap();  // else rows have no tile, or wrong scales
     counts[thread] = rows / bm * ((n + bn - 1) / bn);
     for (int step = 1; step < threads; step *= 2) {
       __syncthreads();  // sums of `step` groups are there

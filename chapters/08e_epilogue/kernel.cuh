@@ -60,8 +60,10 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_relinquish_alloc_permit<CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
-  gg::ptx::cluster_arrive();  // .aligned wants whole warps: ptxas joins warp 0, PTX does not say so
-  gg::ptx::cluster_wait();    // the barriers and tensor memory of both blocks are there
+  // A cluster barrier is .aligned: it wants whole warps. Warp 0 is whole after `thread == 0` because ptxas
+  // joins it there; PTX does not promise that.
+  gg::ptx::cluster_arrive();
+  gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
   // [columns]
   memory.sums = sums_slot;
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, ACCUMULATORS * BN);

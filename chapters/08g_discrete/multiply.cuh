@@ -22,8 +22,10 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<C::STAGES> ring;
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile);) {
+    // From here on one lane, which alone counts in `ring` and `accumulator`. No instruction of the
+    // whole warp may stand below: the others wait at the ballot of the next `tiles.next`.
     if (!elected) continue;
-    // The sums that were here have been read. The fence after the wait for `full`, which
+    // The sums that were here have been read, in both blocks. The fence after the wait for `full`, which
     // follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
     const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * BN);
@@ -51,6 +53,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       }
       // [/scales]
       // [multiply]
+      // A product adds to both blocks' sums: each block's rows of A times both blocks' columns of B.
+      // `scale`: the product's first one in the slice, byte `id` of a row's four in atom `atom`
       for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // uses 1, 2 or 4 scales of a row
         const int scale = product * C::PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_block_scale<typename C::T, C::V, CTA_GROUP>(

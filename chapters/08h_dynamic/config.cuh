@@ -16,7 +16,8 @@ constexpr int STORE_WARPS = 4;  // warps 0 to 3: warp w reaches lanes 32 * (w % 
 constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1, SCHEDULER = STORE_WARPS + 2;
 constexpr int THREADS = 32 * (STORE_WARPS + 3);
 
-constexpr int CTA_GROUP = 2;  // blocks that multiply together: a pair. Rank 0 starts the products.
+constexpr int CTA_GROUP = 2;    // blocks that multiply together: a pair. Rank 0 starts the products.
+static_assert(CTA_GROUP == 2);  // as .cta_group::2, and as tma.cuh finds rank 0's barrier: it clears a bit
 constexpr uint16_t PAIR_MASK = (1 << CTA_GROUP) - 1;  // its ranks, for what goes to both blocks
 constexpr int BLOCK_ROWS = 128;                       // rows of a block: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == BLOCK_ROWS);  // store.cuh: thread r of these warps has row r, in lane r
@@ -69,8 +70,10 @@ struct Maps {
   bool discrete;       // each group has maps of its own
 };
 
-// The same addresses in both blocks. Only rank 0's `full` and `taken` are used, for the whole pair; a commit
-// arrives at `empty` and `ready` of each block.
+// kernel.cuh gives both blocks the same numbers. Products, copies and commits rely on it: each is told one
+// address, for both blocks.
+// Only rank 0's `full` and `taken` are used, for the whole pair. A commit arrives at `empty` and `ready` of
+// each of the two blocks.
 struct Memory {
   // Shared memory.
   uint32_t a_tile_addr;    // [STAGES][BLOCK_ROWS][BK], swizzled

@@ -40,7 +40,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     const int sfb_row = group * sfb_rows + tile.col0 / ATOM_ROWS;
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
-      const uint32_t full_addr = memory.full_addr + stage * 8;
+      const uint32_t full_addr = memory.full_addr + stage * 8;  // tma_load_3d_pair makes it rank 0's
       // The slice that was in this stage has been multiplied. The first time round there was nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       const uint32_t sfb_addr = memory.sfb_tile_addr + stage * C::SFB_BYTES;
@@ -53,8 +53,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       // [/box]
       gg::ptx::tma_load_3d_pair(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row,
                                 full_addr);
-      // Each block needs the scales of all columns. Each loads half of them, for both. Beyond N they
-      // may be another group's.
+      // Each block needs the scales of all columns. Each loads those of its own half of B, for both.
+      // Beyond N they may be another group's.
       gg::ptx::tma_load_3d_pair_multicast(sfb_addr + rank * (C::SFB_BYTES / CTA_GROUP), &weights.sfb, 0,
                                           atom0, sfb_row + rank, full_addr, PAIR_MASK);
       // [/load]

@@ -6,7 +6,7 @@
 Draws problems as a mixture of experts has them: every other one with weights of a model's shape, the others with an N
 and a K between 256 and 8192; rows that a router deals out by a softmax over normal logits, of deviation 0.6, or equally.
 Runs `--tune` on each, whose contestants take turns in the same rounds, and prints how much longer the chosen tile took
-than the fastest, then how that is distributed. --csv appends the times to a file as choice.csv beside this one, which
+than the fastest, then how that is distributed. --csv appends the times to a file as data/choice.csv, which
 gg-choice reads. Wants a GPU; exit code 77: there is none.
 """
 

@@ -3,7 +3,7 @@
 // gg-choice: how much longer the configuration that chapter 07l's estimate chooses took than the
 // fastest one, on problems that were timed with each:
 //
-//   build/bin/gg-choice plots/measure/choice.csv
+//   build/bin/gg-choice plots/measure/data/choice.csv
 //
 // Runs nothing on a device. A line of the file is a problem: the device, the day, multiprocessors,
 // 10^9 bytes a second; the set (drawn: by choice.py); rows of the groups, N, K; then microseconds
@@ -150,7 +150,7 @@ void run(const char* path) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 2) gg::fail(gg::Exit::bad_input, "wants one file, such as plots/measure/choice.csv");
+    if (argc != 2) gg::fail(gg::Exit::bad_input, "wants one file, such as plots/measure/data/choice.csv");
     run(argv[1]);
     return 0;
   } catch (const gg::Error& error) {

@@ -172,6 +172,9 @@ ERROR_COLUMNS = columns_of(ErrorClass)
 TIMELINE_COLUMNS = columns_of(StampedTile)
 LAYER_COLUMNS = columns_of(LayerTime)
 DIFFERENCE_COLUMNS = columns_of(Difference)
+# Of choice.csv, which gg-choice reads.
+CHOICE_COLUMNS = ("device date multiprocessors gbytes_per_s set m n k".split()
+                  + ["256x128", "256x128 pairs", "128x128", "64x128", "32x128", "128x64", "32x64", "64x64 in 2", "64x64 in 4"])
 SIZES = "groups m_total m_max n k".split()
 TIMES = "us_median us_p10 us_p90".split()
 TEXT = [field.name for field in fields(Row) if field.type is str]
@@ -222,7 +225,7 @@ def read_csv(path: Path | str, columns: list[str] = COLUMNS) -> list[dict[str, s
             reader = csv.DictReader(file)
             if reader.fieldnames not in (COLUMNS, COUNT_COLUMNS, NCU_COLUMNS, COST_COLUMNS, RUN_COUNT_COLUMNS, TIMELINE_COLUMNS,
                                          ERROR_COLUMNS, CUDNN_COLUMNS, SAME_PTX_COLUMNS, LAYER_COLUMNS,
-                                         DIFFERENCE_COLUMNS):
+                                         DIFFERENCE_COLUMNS, CHOICE_COLUMNS):
                 raise BadData(f"{path}: its header is not that of measurements; measure again or remove it")
             rows = list(reader)
     except (OSError, UnicodeError, csv.Error) as error:

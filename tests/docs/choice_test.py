@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ["GG_PROGRAMS"]) / "gg-choice"
-COMMITTED = ROOT / "plots/measure/choice.csv"
+COMMITTED = ROOT / "plots/measure/data/choice.csv"
 COLUMNS = COMMITTED.read_text(encoding="utf-8").splitlines()[0]
 
 

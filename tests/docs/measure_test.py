@@ -110,7 +110,7 @@ class ChoiceTest(unittest.TestCase):
         self.assertEqual(device, "NVIDIA H200")
         loss, best = choice.loss_of_choice(times)
         self.assertEqual((round(loss, 3), best), (0.1, "256x128"))
-        committed = (ROOT / "plots/measure/choice.csv").read_text(encoding="utf-8").splitlines()
+        committed = (ROOT / "plots/measure/data/choice.csv").read_text(encoding="utf-8").splitlines()
         of_each = {tile: index + 0.5 for index, tile in enumerate(choice.COLUMNS.values())}
         line = choice.line_of(device, [3, 0, 5], 64, 128, of_each).split(",")
         self.assertEqual(line[2:], ["132", "4917", "drawn", "3 0 5", "64", "128", "", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5", "",
