@@ -17,6 +17,14 @@ constexpr int ROW_BYTES = 128;    // of a slice: the most that TMA swizzles
 constexpr int HALF = 64;          // columns of B that a wgmma has
 constexpr int WARP_COLUMNS = 16;  // of them a warp has: M of wgmma is 64, for four warps
 constexpr int STEP = 32;          // rows of a tile go in multiples of it, and a box of D has so many
+// The maps of D and D_col have it. Another one needs another formula in BoxStore::swizzled.
+constexpr auto D_SWIZZLE = CU_TENSOR_MAP_SWIZZLE_128B;
+
+// A consumer stores two outputs, both [rows,N] in memory. Their numbers are their order in shared
+// memory, by which BoxStore::box_addr finds them.
+enum Output { D, D_COL };
+constexpr int OUTPUTS = 2;
+static_assert(D == 0 && D_COL == OUTPUTS - 1);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -43,7 +51,8 @@ struct Config {
   static constexpr int D_BYTES = BN;                 // of a row of a tile of D, a byte each, and of D_col
   static_assert(D_BYTES == 128);                     // a row of a box: the most that TMA swizzles
   static constexpr int OUTPUT_BYTES = BM * D_BYTES;  // of a tile of D, or of D_col
-  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * 2 * OUTPUT_BYTES;
+  static constexpr int STORE_BYTES = OUTPUTS * OUTPUT_BYTES;  // of both: a consumer's BoxStore
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * STORE_BYTES;
   // A block has at most 227 KB. Codes, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
   // With five stages of 128 rows all of it is taken.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
@@ -59,12 +68,6 @@ struct Maps {
   CUtensorMap b, d, d_col;
 };
 
-// A consumer stores two outputs, both [rows,N] in memory. Their numbers are their order in shared
-// memory, by which BoxStore::box_addr finds them. That there are two, each with OUTPUT_BYTES of its
-// own, is also in SHARED_BYTES, in Memory::d_rows and where multiply.cuh makes a BoxStore.
-enum Output { D, D_COL };
-static_assert(D == 0 && D_COL == 1);
-
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
@@ -72,7 +75,8 @@ struct alignas(16) Tile {
   int col0;   // of B and D
 };
 
-// A scale code of each row of a tile for each 16 columns, those of warp w in half h: of[row][h][w].
+// Row codes: of[row][h][w] is the scale code that the 16 columns of warp w in half h alone would
+// give this row. Quantiser::codes_of_warps loads the codes of the four warps as one word.
 template <int ROWS>
 struct alignas(4) RowCodes {
   unsigned char of[ROWS][2][4];
@@ -83,7 +87,7 @@ template <class C>
 struct Memory {
   uint32_t a_tile_addr;        // [STAGES][BM][BK], swizzled
   uint32_t b_tile_addr;        // [STAGES][BN][BK], swizzled
-  unsigned char* d_rows;       // [CONSUMERS][2][BM][D_BYTES]: D, then D_col, swizzled
+  unsigned char* d_rows;       // [CONSUMERS][OUTPUTS][BM][D_BYTES]: D, then D_col, swizzled
   RowCodes<C::BM>* row_codes;  // [CONSUMERS]
   uint32_t full_addr;          // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   // [STAGES] barriers: the stage may be loaded again. One arrival of each block: of the consumer

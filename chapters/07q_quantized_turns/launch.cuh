@@ -21,17 +21,15 @@ struct Sizes {
 // (`early` in kernel.cuh). It changes times, never D.
 constexpr int SHARING_ROWS = 48;
 
-// The map of D or D_col [rows,n]: boxes of a tile's columns, a byte each. BoxStore::swizzled
-// has to be this swizzle.
+// The map of D or D_col [rows,n]: boxes of a tile's columns, a byte each.
 template <class C>
 CUtensorMap output_map(void* data, int64_t rows, int n) {
-  static_assert(C::D_BYTES == 128);  // a row of a box is one of the swizzle's
   return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_UINT8,
                               .data = data,
                               .dims = {n, rows},
                               .stride_bytes = {n},
                               .box = {C::D_BYTES, STEP},
-                              .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+                              .swizzle = D_SWIZZLE});
 }
 
 template <class C>
@@ -66,8 +64,8 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
 }
 
 // A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.
-// `tile`: a worker's, 128x256 or 128x128. 0x0: in pairs, where there is room for one and its second block
-// has columns. `dependent`: the launch may begin while the one before runs.
+// `tile`: a worker's, 128x256 or 128x128. 0x0: in pairs, where there is room for one and its
+// second block has columns. `dependent`: the launch may begin while the one before runs.
 inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
                    const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
                    cudaStream_t stream) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies every second tile of its block, all 128 columns of B, and
-// quantises them. The two take turns: while one makes D and D_col of its sums and stores them, the other
-// multiplies. It waits for its turn and for `full`, and signals the other's turn and `empty`, that of all
-// blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies every second tile of its block, all 128 columns of B,
+// and quantises them. The two take turns: while one makes D and D_col of its sums and stores them,
+// the other multiplies. A consumer waits for its turn and for `full`. It signals the other's turn and
+// `empty`, that of all blocks whose loads write this one's shared memory.
 
 #pragma once
 
@@ -63,9 +63,10 @@ class Turns {
 // one arrival of each block; and if all warps waited, a slow one might look only after the stage's
 // next phase has ended, when parity shows the guessed slice's as not over. All other warps only
 // count these slices. They look at a stage after warp 0 has seen its slice land: the other warps of
-// consumer 0 wait for warp 0 at the bar_sync in Quantiser's constructor, and consumer 0 passes consumer 1's
-// first turn after that. So the loop over these slices, the constructor and `pass` stay in this order. No
-// assertion says so: without the bar_sync the emulator finds `async-window` in a replay of --check.
+// consumer 0 wait for warp 0 at the bar_sync in Quantiser's constructor, and consumer 0 passes the
+// first turn to consumer 1 after that. So the loop over these slices, the constructor and `pass` stay
+// in this order. No assertion says so: without the bar_sync the emulator finds `async-window` in a
+// replay of --check.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operands& operands,
                                                const Memory<C>& memory,
@@ -99,8 +100,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   Tile tile;
   bool more = tiles.first(tile);
   while (more) {
-    // Loads what the epilogue needs first: the other consumer multiplies meanwhile, as a rule. The
-    // epilogue and a wrong guess (above) rely on the bar_sync in it.
+    // Loads what the epilogue needs first, as a rule while the other consumer multiplies. Ends with
+    // a bar_sync: outputs and row codes may be overwritten after it, and warp 0 has seen all slices
+    // of a wrong guess land (above).
     Quantiser<C> quantiser(operands, offsets, tile, n, memory.row_codes[consumer], thread, 1 + consumer);
     // [/start]
     float registers[C::HALVES][C::BM / 2];
@@ -110,9 +112,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       // [loop]
       turns.wait(consumer);
-      // 128 sums are 64 CS2R, which run while the other consumer's last slice is multiplied. The
-      // compiler puts them after the wait even if this loop stands before it. With 07m's predicate
-      // the products would still read the registers: ptxas might keep them through the epilogue.
+      // 128 sums are 64 instructions, which run while the other consumer's last slice is multiplied.
+      // 07m has a false predicate in a tile's first wgmma instead, which then ignores the sums. But
+      // to ptxas it reads them, so the old sums might keep registers until the epilogue's end.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before
@@ -141,7 +143,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       turns.pass(consumer);                       // the products of the last slice go on
       gg::ptx::wgmma_wait_group<0>(left, right);  // all slices are multiplied
       release(last);
-      BoxStore<C> store(maps, memory.d_rows + consumer * 2 * C::OUTPUT_BYTES, thread, 1 + consumer);
+      BoxStore<C> store(maps, memory.d_rows + consumer * C::STORE_BYTES, thread, 1 + consumer);
       quantiser.apply(left, right, store);
       // [/end]
     };

@@ -41,9 +41,9 @@ static_assert(gg::ScaleLayout{ATOM, 8}.offset(0, 3) == 3 && gg::ScaleLayout{ATOM
 // A scale block of a row is in two warps, and one of a column is the rows of a box.
 static_assert(2 * WARP_COLUMNS == SCALE_BLOCK && STEP == SCALE_BLOCK);
 
-// Who: a whole consumer, for a tile of 128 columns, in two halves. A lane has the sums of two neighbours
-// of its warp's 16 columns of each half, 2 * (lane / 4) and the next one. Of each box, 32 rows, it has
-// eight: 8j + 2 * (lane % 4) + e, in the order of `sum_of`.
+// Who: a whole consumer, for a tile of 128 columns, in two halves. A lane has the sums of two
+// neighbours of its warp's 16 columns of each half, 2 * (lane / 4) and the next one. Of each box,
+// 32 rows, it has eight: 8j + 2 * (lane % 4) + e, in the order of `sum_of`.
 template <class C>
 class Quantiser {
  public:
@@ -88,9 +88,9 @@ class Quantiser {
 
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
   // With other rows it would overwrite those after the tile: main.cu's m_multiple rules them out.
-  // row_codes_ is written up to the bar_sync in the first `send`, and read from there to that in the second
-  // one. All loops are unrolled, so `box` and `half` are constants, and sums and probs_ are registers.
-  // Values replace the sums that they are made of.
+  // row_codes_ is written before the bar_sync in the first `send`, and read between that and the one
+  // in the second `send`. All loops are unrolled, so `box` and `half` are constants, and sums and
+  // probs_ are registers. Values replace the sums that they are made of.
   // [apply]
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&left)[SUMS], float (&right)[SUMS], BoxStore<C>& store) {
@@ -98,7 +98,7 @@ class Quantiser {
     const auto sums_of = [&](int half, int box) -> float(&)[16] {
       return reinterpret_cast<float(&)[16]>((half == 0 ? left : right)[box * 16]);
     };
-    uint32_t largest_bits = 0;
+    uint32_t amax_bits = 0;
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
       if (box + 1 < BOXES) load_probs(box + 1);  // in time for the next rows
@@ -106,16 +106,16 @@ class Quantiser {
       for (int half = 0; half < C::HALVES; ++half) {
         auto& v = sums_of(half, box);
         make_values(v, probs_[box % 2], half);
-        // Counts a row's 16 columns of this warp, unless one of them is NaN.
-        largest_bits = gg::epilogue::amax_with(largest_bits, trade_row_maxima(v, box, half));
+        // amax leaves out a row's 16 columns of this warp where one of them is NaN.
+        amax_bits = gg::epilogue::amax_with(amax_bits, trade_row_maxima(v, box, half));
         quantise_columns(v, box, half, store);
       }
     }
-    largest_bits = __reduce_max_sync(~0u, largest_bits);
+    amax_bits = __reduce_max_sync(~0u, amax_bits);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below
     // all of them.
-    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(largest_bits));
-    store.send(D_COL, tile_);  // its barrier: the row codes of all warps are there, too
+    if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(amax_bits));
+    store.send(D_COL, tile_);  // after its bar_sync the row codes of all warps are there, too
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
 #pragma unroll
@@ -140,8 +140,8 @@ class Quantiser {
   __device__ int warp() const { return thread_ / 32; }
   // The first of the warp's columns in a half.
   __device__ int warp_column(int half) const { return tile_.col0 + half * HALF + warp() * WARP_COLUMNS; }
-  // Whether an atom has this tile's columns: a pair's second block may have a tile beyond N. Where it has
-  // some of them, it has all, and from N on their codes are 0.
+  // Whether an atom has this tile's columns: a pair's second block may have a tile beyond N. An atom
+  // that has some of them has all, and from N on their codes are 0.
   static_assert(C::BN == ATOM);
   __device__ bool has_codes() const { return tile_.col0 < n_; }
 
@@ -178,7 +178,7 @@ class Quantiser {
 
   // Finds the largest magnitude of each row of a box in this warp's 16 columns, and writes the code
   // that these alone would have to row_codes_. Eight lanes have the same rows: they trade, until
-  // each has one row, row_of_lane. Returns the magnitude of that row, NaN if there is one.
+  // each has one row, row_of_lane. Returns the magnitude of that row's 16 columns, NaN if one is NaN.
   // [trade]
   __device__ uint32_t trade_row_maxima(const float (&v)[16], int box, int half) const {
     float kept[8];
@@ -262,6 +262,7 @@ class Quantiser {
   // [/rows]
   // Returns the codes that the four warps have left for a row in a half, that of warp w in byte w.
   __device__ uint32_t codes_of_warps(int row, int half) const {
+    static_assert(sizeof(RowCodes<C::BM>::of[0][0]) == sizeof(uint32_t));
     return *reinterpret_cast<const uint32_t*>(row_codes_.of[row][half]);
   }
   // The row's code for the columns of warps 0 and 1 (warp_pair 0), or 2 and 3 (1): the larger one

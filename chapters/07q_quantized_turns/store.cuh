@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How a consumer's outputs, 128 columns of a tile of D and of D_col, get to memory. stmatrix transposes
-// them on the way to shared memory, and TMA stores boxes of 32 rows from there.
+// How a consumer's outputs, 128 columns of a tile of D and of D_col, get to memory. stmatrix
+// transposes them on the way to shared memory, and TMA stores boxes of 32 rows from there.
 
 #pragma once
 
@@ -13,11 +13,12 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. It has room for a tile of each output.
+// Who: a whole warpgroup. It has room for a tile of each output. Before a tile's first `take`:
+// `wait_until_read`, and then a bar_sync, both in Quantiser's constructor.
 template <class C>
 class BoxStore {
  public:
-  // `shared`: 2 * C::OUTPUT_BYTES at a multiple of 1024. `thread`: this one's number in the warpgroup.
+  // `shared`: C::STORE_BYTES at a multiple of 1024. `thread`: this one's number in the warpgroup.
   // `barrier`: a named barrier of this warpgroup's own.
   __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int thread, int barrier)
       : maps_(maps), thread_(thread), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
@@ -34,7 +35,8 @@ class BoxStore {
   }
   // [/take]
 
-  // Stores all rows of an output. Before: all of it has been taken.
+  // Stores all rows of an output. Before: this thread has taken its part of it. Guarantees: no thread
+  // returns before all 128 have called it. Quantiser's row codes rely on that too.
   // [send]
   __device__ void send(Output output, const Tile& tile) {
     gg::ptx::fence_proxy_async();
@@ -49,17 +51,17 @@ class BoxStore {
     }
   }
   // [/send]
-  // Who: a thread of the consumer, any. Waits until TMA has read all that this consumer has sent.
+  // Who: all threads of the consumer. Thread 0, which sends, waits until TMA has read all that it has
+  // sent. The others do not wait: a bar_sync must follow before they `take`.
   __device__ static void wait_until_read() {
     if (threadIdx.x % 128 == 0) gg::ptx::bulk_wait_group_read<0>();
   }
 
  private:
-  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes, chosen in launch.cuh's
-  // output_map, moves chunk c of row r to c xor r % 8, with r counted from a multiple of 1024
-  // bytes, as each box begins at one. No assertion compares the two: with another swizzle there,
-  // --check finds elements in wrong columns.
-  static_assert(C::D_BYTES == 128 && STEP * C::D_BYTES % 1024 == 0);
+  // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to
+  // c xor r % 8, with r counted from a multiple of 1024 bytes, as each box begins at one.
+  static_assert(D_SWIZZLE == CU_TENSOR_MAP_SWIZZLE_128B && C::D_BYTES == 128 &&
+                STEP * C::D_BYTES % 1024 == 0);
   __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
   __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
     return addr_ + output * C::OUTPUT_BYTES + box * STEP * C::D_BYTES;
