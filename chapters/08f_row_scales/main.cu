@@ -5,10 +5,6 @@
 
 using gg::BlockScaled, gg::Format, gg::e2m1, gg::e4m3, gg::e5m2, gg::ue4m3, gg::ue8m0;
 
-// `.sfd_row`: epilogue.cuh stores a word of codes after four parts, and store.cuh goes on to the
-// end of one, at a multiple of ATOM_ROWS columns.
-static_assert(chapter::ATOM_BLOCKS == 4 && chapter::ATOM_ROWS == chapter::ATOM_BLOCKS * chapter::PART);
-
 int main(int argc, char** argv) {
   const gg::Chapter info = {
       .m_multiple = chapter::PAD_ROWS,
@@ -19,6 +15,7 @@ int main(int argc, char** argv) {
       .tiles = {{256, 256, 2}},
       .b_layouts = {gg::BLayout::nk},
       .epilogue = {.op = gg::Operator::quant,
+                   // those that store_part (output.cuh) has an `if` for: it stores no other
                    .d_types = {Format::bf16, Format::f16, Format::f32, Format::e4m3, Format::e5m2},
                    .bias_types = {Format::bf16, Format::f16, Format::f32},
                    .sfd_row = true},
