@@ -50,9 +50,12 @@ struct Config {
   using T = T_;
   using Scale = Scale_;
   static constexpr int V = V_, BLOCKS = BLOCKS_, CTA_GROUP = CTA_GROUP_;
+  // No other cluster will do: leader() and multiply.cuh's `together` take a pair for the whole
+  // cluster, and load.cuh gives each of two sharing blocks one box of B.
+  static_assert((BLOCKS == 1 || BLOCKS == 2) && (CTA_GROUP == 1 || CTA_GROUP == BLOCKS));
   static constexpr uint16_t CLUSTER_MASK = (1 << BLOCKS) - 1;  // its ranks, for what goes to all blocks
   static constexpr int BM = BLOCKS * BLOCK_ROWS;  // rows that a cluster takes at a time: a tile, or two
-  static_assert(PAD_ROWS % BM == 0);              // and always all of them
+  static_assert(PAD_ROWS % BM == 0);              // a group ends with the last of them
   static constexpr int IN_BYTE = std::is_same_v<T, gg::e2m1> ? 2 : 1;  // elements in a byte of A, B
   static constexpr int BK = ROW_BYTES * IN_BYTE;                       // depth of a slice
   static constexpr int PRODUCT_K = PRODUCT_BYTES * IN_BYTE;            // and of a product
@@ -66,11 +69,15 @@ struct Config {
   static constexpr int SFA_COLUMNS = ATOMS * ATOM_COLUMNS, SFB_COLUMNS = BN / ATOM_ROWS * SFA_COLUMNS;
   // [/atoms]
   static_assert(SFA_COLUMNS + SFB_COLUMNS <= SCALE_COLUMNS);
-  // As many as the boxes of maps.cuh bring.
+  // A block's stage has so many, whichever block loads them. A `full` expects those of CTA_GROUP stages.
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
+  // In boxes of maps.cuh: one of A, one of B for each BOX columns, one of scales for each row of atoms.
+  static_assert(STAGE_BYTES ==
+                (1 + BN / CTA_GROUP / BOX) * BOX * ROW_BYTES + (1 + BN / ATOM_ROWS) * ATOMS * ATOM_BYTES);
   static constexpr int STAGES = (SHARED_BYTES - STORE_WARPS * OUTPUT_BYTES) / STAGE_BYTES;  // slices
   static_assert(STAGES >= 2);  // one is loaded while another one is multiplied
-  // The rank that multiplies for this block.
+  // The rank that multiplies for this block, and whose `full` and `taken` serve it. Rank 0 alone
+  // schedules, whoever leads: Mailbox::read.
   __device__ static int leader() { return CTA_GROUP == 2 ? 0 : block_rank(); }
 };
 
@@ -90,7 +97,7 @@ struct Memory {
   // Shared memory.
   unsigned char* output;   // [STORE_WARPS][OUTPUT_BYTES]
   uint32_t a_tile_addr;    // [STAGES][BLOCK_ROWS][BK], swizzled
-  uint32_t b_tile_addr;    // [STAGES][BN / CTA_GROUP][BK], swizzled
+  uint32_t b_tile_addr;    // [STAGES][BN / CTA_GROUP][BK], swizzled; `kn`: boxes of [BK][BOX]
   uint32_t sfa_tile_addr;  // [STAGES][ATOMS][512]
   uint32_t sfb_tile_addr;  // [STAGES][BN / 128][ATOMS][512]
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.

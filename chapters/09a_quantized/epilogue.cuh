@@ -15,8 +15,9 @@ namespace chapter {
 
 // A part is a scale block of each row, and has a lane for each of its columns.
 static_assert(PART == 32);
-// Rows of a warp, one in each lane: a scale block of each column.
+// Rows of a warp, one in each lane, and of a box: a scale block of each column.
 constexpr int WARP_ROWS = 32;
+static_assert(WARP_ROWS == Output::BOX_ROWS);
 // SFD_col: a block's rows begin an atom and fill it, and so do a group's. store.cuh goes on to the
 // end of an atom's columns. So all bytes of the atoms are stored, which have these sizes:
 static_assert(BLOCK_ROWS == ATOM_BLOCKS * WARP_ROWS && PAD_ROWS % BLOCK_ROWS == 0);
@@ -83,9 +84,9 @@ class Epilogue {
     largest_ = gg::epilogue::amax_with(largest_, largest);
     // [/largest]
     // [order]
-    const int row0 = row_ - int(threadIdx.x) % 32;              // of the warp
-    if (operands_.d_col) quantise_columns(v, row0, col, cols);  // needs v as it is, stores a copy
-    if (operands_.sfd_row) quantise_rows(v, largest, col);      // multiplies v, stores codes only
+    const int row0 = row_ - int(threadIdx.x) % WARP_ROWS;       // of the warp
+    if (operands_.d_col) quantise_columns(v, row0, col, cols);  // needs v as it is, stores D_col, codes
+    if (operands_.sfd_row) quantise_rows(v, largest, col);      // multiplies v for D, stores codes
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row0, col);  // D, with scales or without
     // [/order]
   }
@@ -125,10 +126,9 @@ class Epilogue {
   }
   // [/trade]
 
-  // Who: a whole warp; no lane may skip a shuffle. Stores the part as a box of D_col, and its 32 codes, lane
-  //   c that of column c. Codes of columns from N on too, which fill an atom: their v must be 0. `v` is left
-  //   as it is, for D. `output_` may be given the boxes of D_col and of D in any order: `store` returns when
-  //   the next box is free, and both have d_format, hence boxes of one size.
+  // Who: a whole warp; no lane may skip a shuffle. Does: stores the part as a box of D_col, and its 32
+  //   codes, lane c that of column c. In columns from N on v must be 0: their codes are stored too, as
+  //   they fill an atom. `v` is left as it is, for D, whose box has the same format: `output_` wants it.
   __device__ void quantise_columns(const float (&v)[PART], int row0, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
     // [columns]
@@ -141,16 +141,17 @@ class Epilogue {
     for (int c = 0; c < PART; ++c) scaled[c] = v[c] * __shfl_sync(~0u, factor, c);
     if (cols > 0) output_.store(operands_.d_format, &maps_.d_col, scaled, row0, col);
     // [/columns]
-    // Where this lane's code is. The warp's rows begin at a multiple of WARP_ROWS, so all lanes have the same
-    // `row_ / WARP_ROWS`. A row of a ScaleLayout is a column of D here, its scale blocks are WARP_ROWS of D.
+    // A row of these layouts is a column of D, and its scale blocks are WARP_ROWS rows of D each. The
+    // warp's rows begin at a multiple of WARP_ROWS, so `row_ / WARP_ROWS` is the same in all lanes.
     // [place]
     const bool per_group = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
-    const gg::ScaleLayout all = {n_, gg::scale_blocks(operands_.rows, WARP_ROWS)},
+    // The scales of earlier groups are whole atoms, since groups are multiples of PAD_ROWS: `plan`.
+    const gg::ScaleLayout of_all = {n_, gg::scale_blocks(operands_.rows, WARP_ROWS)},
                           of_group = {n_, tile_.group_rows / WARP_ROWS},
-                          earlier = {n_, tile_.group_begin / WARP_ROWS};  // whole atoms: `plan` checks groups
+                          of_earlier = {n_, tile_.group_begin / WARP_ROWS};
     const int64_t offset =
-        per_group ? earlier.bytes() + of_group.offset(col + lane, (row_ - tile_.group_begin) / WARP_ROWS)
-                  : all.offset(col + lane, row_ / WARP_ROWS);
+        per_group ? of_earlier.bytes() + of_group.offset(col + lane, (row_ - tile_.group_begin) / WARP_ROWS)
+                  : of_all.offset(col + lane, row_ / WARP_ROWS);
     operands_.sfd_col[offset] = uint8_t(code);  // by no other thread: the scale block is in this warp
     // [/place]
   }

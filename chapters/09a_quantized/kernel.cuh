@@ -46,6 +46,8 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
   memory.ready_addr = memory.empty_addr + STAGES * 8;
   memory.taken_addr = memory.ready_addr + ACCUMULATORS * 8;
   if (thread == 0) {
+    // [barriers]
+    // `empty` takes a commit of each leader in the cluster, `ready` one of the block's own leader alone.
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::BLOCKS / C::CTA_GROUP);
@@ -54,7 +56,10 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
     }
     gg::ptx::mbarrier_init(memory.taken_addr, C::CTA_GROUP * STORE_WARPS);
-    mailbox.init(C::BLOCKS * (STORE_WARPS + 1) + C::BLOCKS / C::CTA_GROUP);  // who store, load and multiply
+    // Readers: the warps to which the roles below pass `tiles`. They store or load in each block, and
+    // multiply in a leader.
+    mailbox.init(C::BLOCKS * (STORE_WARPS + 1) + C::BLOCKS / C::CTA_GROUP);
+    // [/barriers]
     gg::ptx::fence_mbarrier_init();
   }
   if (warp == MULTIPLIER) {
@@ -75,7 +80,7 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
   // All above runs while `plan` does. All below reads the schedule that it writes.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
-  const Tiles<C> tiles(mailbox, ends, groups);
+  const Tiles<C> tiles(mailbox, ends, groups);  // mailbox.init has counted the warps that get it
   if (warp == SCHEDULER) {
     if (block_rank() == 0) schedule_tiles<C>(mailbox, schedule.first[groups], dynamic);
   } else if (warp == LOADER) {

@@ -77,7 +77,7 @@ struct Mailbox {
     const int read = number[ring.stage];
     __syncwarp();  // all lanes have read it
     // The arrival must not overtake this load: another number would be read. `has_come` is true whatever was
-    // loaded, and cannot be answered before.
+    // loaded, and cannot be answered before. Rank 0 schedules for all blocks, whoever leads them.
     if (gg::ptx::elect() && gg::ptx::has_come(read)) {
       gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[ring.stage]), 0));
     }
