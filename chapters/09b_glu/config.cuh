@@ -94,7 +94,8 @@ struct Memory {
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
   // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
-  // One arrival of each storing warp of both blocks.
+  // One arrival of each storing warp of both blocks, also of one that has no columns of this tile, and only
+  // after its wait for `ready`: else two of its arrivals could be in the same phase.
   uint32_t taken_addr;
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further

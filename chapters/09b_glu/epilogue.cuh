@@ -26,7 +26,7 @@ struct Operands {      // of the epilogue, and where its results go
   bool geglu;  // or swiglu
 };
 
-// A storing thread's row of a tile.
+// A storing thread's columns of a row of a tile: those of its half.
 class Epilogue {
  public:
   // `first_col`: the `col` of the first `apply`, whose biases are loaded here.
@@ -66,7 +66,7 @@ class Epilogue {
 #pragma unroll
       for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::swiglu(gate[i], up[i], prob_);
     }
-    find_largest(x);
+    largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(x));
     output_.store(operands_.d_format, &maps_.d, x, row0, col / 2);
   }
   // [/apply]
@@ -99,10 +99,6 @@ class Epilogue {
     if (!operands_.bias) return;
     gate_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
     up_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at + PART);
-  }
-
-  __device__ void find_largest(const float (&v)[PART]) {
-    largest_ = gg::epilogue::amax_with(largest_, gg::epilogue::largest_magnitude(v));
   }
 
   const Maps& maps_;
