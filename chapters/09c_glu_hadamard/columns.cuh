@@ -10,8 +10,6 @@
 
 namespace chapter {
 
-static_assert(BN / HALVES % (2 * PART) == 0);  // a half has whole reads
-
 // [columns]
 class Columns {
  public:

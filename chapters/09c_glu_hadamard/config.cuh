@@ -39,10 +39,11 @@ constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
 static_assert(PART == 32);  // an x32 load, a bias for each lane, 64 bytes in a row of a box
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; in each block
-constexpr int HALVES = 2;                      // of a tile's columns; a half has four warps of a block
-static_assert(BN / HALVES == 2 * (2 * PART));  // two reads: epilogue.cuh keeps X of no more
-constexpr int X_COLUMNS = PART / 2;            // of tensor memory, for X of a part; Y's follow
-static_assert(X_COLUMNS + PART <= 2 * PART);   // both in the 64 of Columns::x_in_tmem
+constexpr int HALVES = 2;  // of a tile's columns; a half has four warps of a block
+constexpr int READS = 2;   // of a half; a read is 32 gates and their ups
+static_assert(BN == HALVES * READS * (2 * PART));
+constexpr int X_COLUMNS = PART / 2;           // of tensor memory, for X of a part; Y's follow
+static_assert(X_COLUMNS + PART <= 2 * PART);  // both in the 64 of Columns::x_in_tmem
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last

@@ -104,7 +104,8 @@ class Epilogue {
     int col = -1;          // of C, where its gates begin; -1: there is no such part
   };
 
-  // After: Y of this part has been received, so the columns at x_place_ are free for the next X.
+  // Does: makes D of a part that was kept. After: its Y has been received, so the columns at x_place_
+  //   are free for the next X.
   __device__ void transform(const Kept& kept) {
     if (kept.col < 0) return;
     float y[PART];
@@ -150,9 +151,9 @@ class Epilogue {
   gg::ptx::TmemAddr x_place_;
   float alpha_, prob_;
   int group_, row_, n_;
-  // X of the last two reads; a third one would push out the first. An array, indexed by the read, would
-  // be in local memory, since registers have no index.
-  static_assert(BN / HALVES / (2 * PART) <= 2);
+  // X of the last two reads. An array, indexed by the read, would be in local memory, since registers
+  // have no index.
+  static_assert(READS <= 2);  // X of a third one would push out that of the first
   Kept older_, newer_;
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
   uint32_t largest_ = 0;                  // magnitude of the row's values

@@ -58,7 +58,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
     // This is tile t. The last Y is received here, before this warp arrives at `taken` of tile
     // t + 1: after that, products of tile t + 2 may overwrite the columns of X and Y of tile t.
-    // The first X is sent here, after `taken` of tile t: transform_tiles relies on that.
+    // The first X is sent here, after the arrival at `taken` of tile t: transform_tiles relies on it.
     epilogue.finish();
   }
   output.finish();

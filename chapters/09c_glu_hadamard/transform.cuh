@@ -63,37 +63,37 @@ class Exchange {
   Ring<1> y_ready_;
 };
 
-// One thread of a pair starts the products of each read: read 0 of half 0 and of half 1, then
-// read 1 of both. A half that is ready before its turn waits. There is no deadlock, because the
-// half whose turn it is does not wait for the other one: between `ready` of a tile and its last Y
-// it waits for its own warps only. `ready` of the next tile needs `taken` of both halves, but there
-// a warp arrives before it sends X. A read's number says only whether there is such a read: X of all
-// lie in one place, so storing warps may send them in any order. With the butterfly this warp walks
-// through the tiles as a reader of the mailbox (kernel.cuh), and that is all.
+// Who: a warp of rank 0. One thread of it starts the products, for both blocks. The halves take
+//   turns: read 0 of half 0 and of half 1, then read 1 of both. Here and in the storing warps
+//   `Columns` tells how many reads a half has. In which order these warps send them is all the same.
+// Relies on: the half whose turn it is never waits for the other one, else this could deadlock. It
+//   does wait for `ready` of its tile, and thereby for all 16 arrivals at `taken` of the tile before.
+//   But a warp arrives there before it sends the first X of that tile (store.cuh).
+// With the butterfly (`multiplies` is false) it only walks through the tiles: the mailbox counts it.
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool multiplies) {
   const bool elected = gg::ptx::elect();
   Ring<1> x_ready[HALVES];
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    for (int i = 0; elected && multiplies && i < BN / (2 * PART); ++i) {  // the reads of both halves
-      const int half = i % HALVES, read = i / HALVES;                     // the halves take turns
+    // [transform]
+    for (int i = 0; elected && multiplies && i < HALVES * READS; ++i) {
+      const int half = i % HALVES, read = i / HALVES;
       const Columns columns(tile, n, half, accumulator.stage);
       if (!columns.has(read)) continue;  // nor do the storing warps arrive for it
-      // [transform]
       gg::ptx::mbarrier_wait_parity(memory.x_ready_addr + half * 8, x_ready[half].phase);
       x_ready[half].next();
       gg::ptx::tcgen05_fence_after();
       const auto x = gg::ptx::tmem_at(memory.sums, 0, columns.x_in_tmem());
       const auto y = gg::ptx::tmem_at(x, 0, X_COLUMNS);
       constexpr uint32_t Y_IDESC = gg::ptx::tcgen05_idesc_f16<bf16, BM, W_SIZE>();
-      for (int c = 0; c < PART; c += W_SIZE) {  // two bf16 in a column of X
+      for (int c = 0; c < PART; c += W_SIZE) {  // column c of Y; in one of X are two bf16
         gg::ptx::tcgen05_mma_f16<CTA_GROUP>(gg::ptx::tmem_at(y, 0, c), gg::ptx::tmem_at(x, 0, c / 2),
                                             memory.w_desc, Y_IDESC, false);
       }
       gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.y_ready_addr + half * 8, PAIR_MASK);
-      // [/transform]
     }
+    // [/transform]
   }
 }
 
@@ -108,9 +108,7 @@ __device__ inline gg::ptx::Tcgen05Desc load_w(uint4 (&w_tile)[2][W_ROWS], const 
     gg::ptx::fence_proxy_async();
   }
   static_assert(W_SIZE * sizeof(bf16) == 2 * sizeof(uint4));  // a row of W is two chunks, of eight k each
-  // A block has eight rows of W: there are no next ones, so no product goes ROWS_BYTES further. The
-  // descriptor has a field for it all the same.
-  static_assert(W_ROWS == 8);
+  static_assert(W_ROWS == 8);                    // so products read K_BYTES, but never ROWS_BYTES
   constexpr int K_BYTES = sizeof(w_tile[0]);     // leading dimension: to the next eight k
   constexpr int ROWS_BYTES = 8 * sizeof(uint4);  // stride dimension: to the next eight rows
   return gg::ptx::tcgen05_desc_k_major(gg::ptx::shared_addr(w_tile), K_BYTES, ROWS_BYTES);
