@@ -67,6 +67,7 @@ class Epilogue {
     largest_ = gg::epilogue::amax_with(largest_, largest);
     // [/largest]
     if (operands_.sfd_row) quantise(v, largest, col);
+    // All lanes agree on `cols`. The box begins in lane 0's row.
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row_ - int(threadIdx.x) % 32, col);
   }
 

@@ -26,8 +26,12 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     // Up to the end of an atom of D's scales: those of columns from N on are code 0.
     const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
+    // So `cols` is whole reads: with 32 `first` could be negative, and no warp would arrive at
+    // `taken`. And it is whole words of codes, of four parts each, as epilogue.cuh counts them.
+    static_assert(ATOM_ROWS % (4 * PART) == 0);
     // [order]
-    // From the shared columns on: accumulator 0 has them at its end, accumulator 1 at its beginning.
+    // Read 0 has the columns that the next tile's products overwrite: accumulator 0 has them at its
+    // end, accumulator 1 at its beginning.
     const bool down = accumulator.stage == 0;
     const int first = down ? cols - 2 * PART : 0, step = down ? -2 * PART : 2 * PART;
     // [/order]
@@ -35,16 +39,19 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
     for (int c0 = first; c0 >= 0 && c0 < cols; c0 += step) {
-      uint32_t parts[2][PART];                                            // of the row
+      uint32_t parts[2][PART];  // of the row
+      // An accumulator begins where multiply.cuh puts the tile's sums.
       const int column = accumulator.stage * (BN - SHARED_COLUMNS) + c0;  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, warp * 32, column);
       gg::ptx::tcgen05_ld_32x32b_x32(parts[0], sums);
       gg::ptx::tcgen05_ld_32x32b_x32(parts[1], gg::ptx::tmem_at(sums, 0, PART));
       gg::ptx::tcgen05_wait_ld(parts[0], parts[1]);
       // [taken]
-      if (c0 == first) {  // the shared columns were among the first 64
+      // From here on this warp reads no shared column of this tile, and nothing of the one before.
+      if (c0 == first) {
         gg::ptx::tcgen05_fence_before();
         if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
+        // More tcgen05.ld follow, which want all lanes together.
         __syncwarp();
       }
       // [/taken]

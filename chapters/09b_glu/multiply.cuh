@@ -23,12 +23,15 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<ACCUMULATORS> accumulator;
   Ring<1> taken;
   for (Tile tile; tiles.next(tile);) {
+    // From here on one lane, which alone counts in `ring`, `accumulator` and `taken`. No instruction
+    // of the whole warp may stand below: the others wait in the next `tiles.next`.
     if (!elected) continue;
     // [taken]
     // This is tile i. All of tile i - 2 has been read, and of tile i - 1 the columns that it shares with this
     // one. The fence after the wait for `full`, which follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
     taken.next();
+    // Where accumulator 0 or 1 begins, as store.cuh has it too.
     const gg::ptx::TmemAddr sums =
         gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS));
     // [/taken]
