@@ -68,6 +68,24 @@ struct Factors {
 };
 // [/factors]
 
+// By the order of B's map (launch.cuh) a consumer's warp has, for each half, the sums of 8 gates: from this
+// column of the tile's 128 of B on. Their ups are PAIR / 2 further.
+__host__ __device__ constexpr int first_gate(int warp, int half) {
+  return warp / 2 * PAIR + warp % 2 * 16 + half * 8;
+}
+
+// Warp w's gates make columns 16w to 16w + 15 of D, half 0 the first 8 of them. So transform.cuh takes
+// words[0] and words[1] for 16 neighbours, write_box (store.cuh) has chunks 2w and 2w + 1 for warp
+// w, and `is_inside` (multiply.cuh) begins at column 16w.
+constexpr bool makes_16_neighbours() {
+  for (int eighth = 0; eighth < 8; ++eighth) {  // of the tile's 64 columns of D
+    const int gate = first_gate(eighth / 2, eighth % 2);
+    if (gate % PAIR >= PAIR / 2 || gate / PAIR * (PAIR / 2) + gate % PAIR != eighth * 8) return false;
+  }
+  return true;
+}
+static_assert(makes_16_neighbours());
+
 // A thread's own of them: those of the gate and the up of each of its two columns of D, one in each
 // half, 8 apart. `factors` is a struct Factors as above, of any size.
 struct ColumnFactors {
@@ -77,8 +95,7 @@ struct ColumnFactors {
   __device__ ColumnFactors(const Factors& factors, int thread) : alpha(factors.alpha) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int warp = thread / 32;  // by the order of B's map (launch.cuh)
-      const int gate = warp / 2 * PAIR + warp % 2 * 16 + half * 8 + thread % 32 / 4;
+      const int gate = first_gate(thread / 32, half) + thread % 32 / 4;
       gate_bias[half] = factors.bias[gate];
       up_bias[half] = factors.bias[gate + PAIR / 2];
     }

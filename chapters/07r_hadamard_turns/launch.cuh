@@ -23,15 +23,18 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // B's rows as a consumer's warps want them. Warp w makes columns 16w to 16w + 15 of a tile's 64
   // of D: the first 8, half 0, of the first wgmma's sums, half 1 of the second one's. For each half
   // it has 16 stage rows: 8 gates, then their 8 ups. These rely on this order and change with it:
+  // - glu.cuh: first_gate, compared below, and all that goes by it; activate_rows (an up is two sums
+  //   after its gate);
   // - load.cuh: a load for each half, from 0 and from 8 on of the 16; half 1 to B_BYTES / 2 of a stage;
-  // - multiply.cuh: the wgmma that reads there makes `right`; is_inside counts 16 columns for a warp;
-  // - glu.cuh: activate_rows (an up is two sums further), ColumnFactors (which column a thread has);
-  // - transform.cuh: words[0] and words[1] are 16 neighbours; store.cuh: write_box's chunks.
-  // No assertion compares these: values would be wrong.
+  // - multiply.cuh: the wgmma that reads there makes `right`.
+  // Where nothing is asserted, values would be wrong.
   static_assert(16 * 2 * 2 == PAIR);                    // the dimensions between k and PAIR
   static_assert(8 * 2 * 2 * (C::BN / PAIR) == 4 * 16);  // the box: 16 stage rows of each of 4 warps
-  // The last dimension goes through all groups. A group's last tile may have columns of the next one,
-  // or behind the last group zeros. Their outputs are not stored.
+  static_assert(first_gate(0, 1) == 8);                 // half 1, the second load
+  static_assert(first_gate(1, 0) == 16 && first_gate(2, 0) == PAIR);  // the last two strides
+  // The last dimension goes through all groups, each with n / PAIR whole PAIRs, as load.cuh counts
+  // them: the harness refuses another n. A group's last tile may have columns of the next group, or
+  // after the last group zeros. Their outputs are not stored, and `is_inside` leaves them out of amax.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;
   const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
   maps.b = gg::make_tensor_map(
@@ -60,7 +63,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
 }
 
 // A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
-// the launch may begin under the one before.
+// the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
                    const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
                    bool dependent, cudaStream_t stream) {

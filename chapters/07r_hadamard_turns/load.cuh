@@ -22,7 +22,6 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
                            Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], const Guess<C>& guess,
                            const gg::Offsets& offsets, int slices, int n_rank, int n) {
   const uint64_t evict_first = gg::ptx::evict_first_policy();
-  // [load]
   const auto load = [&](const Tile& tile, int k_tile, int stage) {
     const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
     const int box_rows = rows / C::CLUSTER;      // as many as this block loads
@@ -31,9 +30,10 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
     const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + n_rank * box_rows * ROW_BYTES;
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
     const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // of its first PAIR, in B's map
+    const CUtensorMap& a_map = maps.a[rows / STEP - 1];
+    // [load]
     // Half 1 begins where multiply.cuh's second wgmma reads: after 64 stage rows.
     static_assert(C::B_BYTES / 2 == 64 * ROW_BYTES);
-    const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
       if constexpr (C::CLUSTER > 1) {
@@ -47,9 +47,9 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
       gg::ptx::tma_load_5d(b_addr, &maps.b, k0, 0, 0, 0, b_index, full_addr);
       gg::ptx::tma_load_5d(b_addr + C::B_BYTES / 2, &maps.b, k0, 8, 0, 0, b_index, full_addr);
     }
+    // [/load]
     __syncwarp();  // the lanes go on together, as elect would have them anyway
   };
-  // [/load]
   // [guessed]
   Ring<C::STAGES> ring;
 #pragma unroll 1
@@ -62,8 +62,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices; ++k_tile, ring.next()) {
-      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
-      // nothing was (ring.cuh).
+      // In all blocks of the cluster what was here is multiplied, by the consumer that it was for,
+      // or it was a wrong guess's and warp 0 has released it. In lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }

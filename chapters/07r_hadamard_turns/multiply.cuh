@@ -127,9 +127,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       turns.wait(consumer);
-      // 192 sums are 96 CS2R, which run while the other consumer's last slice is multiplied. The
-      // compiler puts them after the wait even if this loop stands before it. With 07m's predicate
-      // the products would still read the registers: ptxas might keep them through the epilogue.
+      // 192 sums are 96 instructions, which run while the other consumer's last slice is multiplied.
+      // 07m has a false predicate in a tile's first wgmma instead, which then ignores the sums. But
+      // to ptxas it reads them, so the old sums might keep registers until the epilogue's end.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before
