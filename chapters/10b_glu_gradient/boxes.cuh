@@ -18,7 +18,8 @@
 namespace chapter {
 
 // Who: a whole consumer. For each tile it calls begin; then for each of its boxes, in their order:
-// wait, read and write of all four chunks, put. Box i is in slot i % BOXES, one of BOXES slots.
+// wait, read and write of all four chunks, put. Box i is in slot i % BOXES, one of BOXES slots. A
+// tile without a lower half has boxes of even numbers only.
 template <class C>
 class Boxes {
  public:
@@ -66,8 +67,9 @@ class Boxes {
     gg::ptx::stmatrix_x4(chunk_addr(box, chunk), words);
   }
 
-  // Stores the box of D. The slot of the tile's box before this one is free then: the next box of C
-  // that goes there is loaded.
+  // Stores the box of D, and loads a box of C into the slot of the tile's box before this one.
+  // Guarantees, as sync does: what any thread wrote to shared memory before its put, all may read
+  // after theirs; what any has read, all may overwrite. make_gradients relies on both for warp_sums.
   // [put]
   __device__ void put(int box) {
     gg::ptx::fence_proxy_async();      // before TMA reads what this thread wrote, or loads over it
@@ -83,8 +85,8 @@ class Boxes {
     if (thread_ == 0) {
       gg::ptx::bulk_commit_group();
       if (before >= 0 && next < TILE_BOXES) {
-        // TMA has read the box before, or all threads have: they have passed the
-        // bar_sync above since.
+        // TMA has read the box before this one. If threads stored that box, all of them have
+        // read it: they have passed the bar_sync above since.
         gg::ptx::bulk_wait_group_read<1>();
         load(next);
       }
@@ -92,7 +94,7 @@ class Boxes {
   }
   // [/put]
   // All threads of the consumer come here before one goes on.
-  __device__ void meet() const { gg::ptx::bar_sync(barrier_, 128); }
+  __device__ void sync() const { gg::ptx::bar_sync(barrier_, 128); }
   // Call it after the last tile.
   __device__ void finish() const {
     if (thread_ == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
@@ -100,7 +102,7 @@ class Boxes {
 
  private:
   // From one box of the tile to the next. Boxes of odd numbers are of the lower half (config.cuh).
-  __device__ int step() const { return rows_ > HALF ? 1 : 2; }
+  __device__ int step() const { return reaches_lower(rows_) ? 1 : 2; }
   __device__ static int offset(int box) { return box % C::BOXES * BOX_BYTES; }
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c
   // xor r % 8.
@@ -110,6 +112,7 @@ class Boxes {
   // rows 0 to 7 and 8 to 15 of the warp's gates, matrices 2 and 3 those of the ups, which are
   // four chunks further.
   __device__ uint32_t chunk_addr(int box, int chunk) const {
+    static_assert(UNITS * sizeof(bf16) == 4 * 16);
     const int lane = thread_ % 32, row = thread_ / 32 * 16 + lane % 16;
     return addr_ + offset(box) + swizzled(row, chunk + lane / 16 * 4);
   }

@@ -20,10 +20,13 @@ constexpr int UNITS = gg::epilogue::GLU_COLUMNS;  // columns of the product for 
 static_assert(2 * UNITS == BOX);
 
 // A tile has so many boxes of C, and as many of D. Boxes 2 i and 2 i + 1 have the columns of pair
-// i, and the rows of the tile's upper half and of its lower half. A tile of up to HALF rows has no
-// lower half: its A and C are not loaded, and nothing is multiplied. Four places decide that and
-// must agree: load_tiles, Boxes::step, make_gradients, and multiply_tiles by with_width_for.
+// i, and the rows of the tile's upper half and of its lower half.
 constexpr int PAIRS = BN / UNITS, TILE_BOXES = 2 * PAIRS;
+
+// Has a tile of so many rows a lower half? Without one, A and C of the lower half are not loaded,
+// and nothing is multiplied there. Loads, products and boxes must agree: load_tiles, Boxes::step and
+// make_gradients call this, and multiply_tiles asserts that with_width_for does the same.
+__host__ __device__ constexpr bool reaches_lower(int rows) { return rows > HALF; }
 
 // A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks
 // multiply the same rows of A: each loads its share of each half, for all. CLUSTER is 1 or 2. Each

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer makes gradients of gates and ups of a tile's sums, which go to D, and parts of dprob
-// and of dbias.
+// A consumer makes of a tile's sums, which are y, the gradients of gates and ups, which go to D,
+// and the tile's parts of dprob and of dbias.
 
 #pragma once
 
@@ -54,14 +54,16 @@ __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
 // [/fold]
 
 // Who: a whole consumer, when box `box` of C has landed. Writes the box of D there. `sums`: of the
-// tile's rows in this box. `rows`: how many of the box's rows belong to the tile, or more. Adds to
-// dprob, of this thread's two rows, and to dbias, of its 8 columns of gates and then their ups.
+// box's half of the tile. `rows`: the box's rows from this one on count as zeros; it may be over 64,
+// or negative. Adds to dprob, of this thread's two rows, and to dbias, of its 8 columns of gates and
+// then their ups.
 // [box]
 template <class C, class Activation>
 __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int box,
                                          const float (&sums)[BN / 2], float alpha, const float (&prob)[2],
                                          int rows, int thread, float (&dprob)[2], float (&dbias)[16]) {
-  // A pair has 4 chunks, and a thread 4 sums of a chunk: two columns in each of two rows.
+  // A pair has 4 chunks of 8 columns, and a thread has 4 sums of each, as wgmma leaves them: two
+  // neighbouring columns of its first row, then the same two of the row 8 below.
   static_assert(UNITS / 8 == 4 && PAIRS * 4 * 4 == BN / 2);
 #pragma unroll
   for (int chunk = 0; chunk < UNITS / 8; ++chunk) {
@@ -69,9 +71,9 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
     boxes.read(box, chunk, words);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {  // of the two rows
-      float of_gate[2], of_up[2];
-      // Another group's row counts as zeros, also where it holds NaN: with prob 0 it then adds
-      // 0 to dbias.
+      float gate_gradient[2], up_gradient[2];
+      // A row that is not the tile's counts as zeros, also where it holds NaN: it then adds 0 to
+      // dprob and, as Factors gives it prob 0, to dbias.
       const bool is_ours = thread_row(thread) + i * 8 < rows;
       if (!is_ours) words[i] = words[2 + i] = 0;
 #pragma unroll
@@ -81,15 +83,15 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
                     up = gg::epilogue::float_of(words[2 + i] << shift & mask);
         const float y =
             is_ours ? gg::epilogue::scaled(sums[(box / 2 * 4 + chunk) * 4 + i * 2 + e], alpha) : 0;
-        const gg::epilogue::GluGradient all = activation(gate, up, y, prob[i]);
-        of_gate[e] = all.gate;
-        of_up[e] = all.up;
-        dprob[i] += all.prob;
-        dbias[chunk * 2 + e] += all.gate;
-        dbias[8 + chunk * 2 + e] += all.up;
+        const gg::epilogue::GluGradient gradient = activation(gate, up, y, prob[i]);
+        gate_gradient[e] = gradient.gate;
+        up_gradient[e] = gradient.up;
+        dprob[i] += gradient.prob;
+        dbias[chunk * 2 + e] += gradient.gate;
+        dbias[8 + chunk * 2 + e] += gradient.up;
       }
-      words[i] = gg::ptx::cvt_rn_x2<bf16>(of_gate[0], of_gate[1]);
-      words[2 + i] = gg::ptx::cvt_rn_x2<bf16>(of_up[0], of_up[1]);
+      words[i] = gg::ptx::cvt_rn_x2<bf16>(gate_gradient[0], gate_gradient[1]);
+      words[2 + i] = gg::ptx::cvt_rn_x2<bf16>(up_gradient[0], up_gradient[1]);
     }
     boxes.write(box, chunk, words);
   }
@@ -118,34 +120,35 @@ __device__ __forceinline__ void make_gradients(Activation activation, const floa
                                                WarpSums& warp_sums, const Parts& parts, int rows, int n,
                                                int thread) {
   const int lane = thread % 32;
-  const bool has_lower = tile.rows > HALF;  // as in config.cuh
+  const bool has_lower = reaches_lower(tile.rows);
   float dprob_upper[2] = {}, dprob_lower[2] = {};
 #pragma unroll
   for (int box = 0; box < TILE_BOXES; box += 2) {
     float dbias[16] = {};
-    // Columns from n on count as zeros, as other groups' rows do: A may be infinite, and y NaN.
-    const int tile_rows = col0 + box / 2 * UNITS < n ? tile.rows : 0;
+    // Columns from n on count as zeros too. B is 0 there, but if A is infinite, y is NaN.
+    const int counted = col0 + box / 2 * UNITS < n ? tile.rows : 0;
     boxes.wait(box);
-    make_box<C>(activation, boxes, box, upper, factors.alpha, factors.prob[0], tile_rows, thread, dprob_upper,
+    make_box<C>(activation, boxes, box, upper, factors.alpha, factors.prob[0], counted, thread, dprob_upper,
                 dbias);
     if (has_lower) {
       boxes.put(box);
       boxes.wait(box + 1);
-      make_box<C>(activation, boxes, box + 1, lower, factors.alpha, factors.prob[1], tile_rows - HALF, thread,
+      make_box<C>(activation, boxes, box + 1, lower, factors.alpha, factors.prob[1], counted - HALF, thread,
                   dprob_lower, dbias);
     } else {
-      boxes.meet();  // a bar_sync between the readers of the last pair's sums and the next sums, as in put
+      boxes.sync();  // the last pair's warp_sums are read, as after the upper half's put
     }
     fold(dbias, lane);
-    const int column = lane / 16 * UNITS + lane / 4 % 4 * 8 + lane % 4 * 2;  // of the box, as fold leaves it
+    // Lanes 0 to 15 have gates, the others ups; lane / 4 % 4 is the chunk (fold).
+    const int column = lane / 16 * UNITS + lane / 4 % 4 * 8 + lane % 4 * 2;  // of the box
     *reinterpret_cast<float2*>(&warp_sums.of[thread / 32][column]) = {dbias[0], dbias[1]};
-    boxes.put(has_lower ? box + 1 : box);  // its bar_sync comes between the warps' sums and their readers
-    const int of_bias = 2 * col0 + box / 2 * BOX + thread;
-    if (thread < BOX && of_bias < 2 * n) {
+    boxes.put(has_lower ? box + 1 : box);  // after it, all warps' sums are there
+    const int bias_column = 2 * col0 + box / 2 * BOX + thread;
+    if (thread < BOX && bias_column < 2 * n) {
       float sum = 0;
 #pragma unroll
       for (int warp = 0; warp < 4; ++warp) sum += warp_sums.of[warp][thread];
-      parts.bias[int64_t(Parts::row(tile.row0, tile.group)) * 2 * n + of_bias] = sum;
+      parts.bias[int64_t(Parts::row(tile.row0, tile.group)) * 2 * n + bias_column] = sum;
     }
   }
   if (col0 >= n) return;

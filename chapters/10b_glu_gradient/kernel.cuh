@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 10b: the way back through a gated linear unit, behind a product.
+// Chapter 10b: the gradients of a gated linear unit, in the epilogue of the product that they need.
 //
-// The way forward made x = GLU(C) prob, [M,N]; "the loss by x" is the derivative of the loss by x.
+// The forward pass made x = GLU(C) prob, [M,N]. The loss by x is its gradient: the derivative of
+// the loss by each number of x.
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], C [M,2N] and D [M,2N]; B is [G,K,N]:
 //     y[row, col] = alpha[g] * sum over k of A[row, k] * B[g][k, col], the loss by x[row, col]
 //     D = the loss by C, dprob [M] that by prob (epilogue_glu.cuh)

@@ -89,8 +89,8 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
   // Multiplies all slices of K of a tile of up to ROWS rows, and passes the turn.
   // [multiply]
   const auto multiply = [&](auto ROWS) {
-    // ROWS is HALF for a tile of up to BM - HALF rows: with_width_for decides as config.cuh asks.
-    static_assert(BM - HALF == HALF);
+    // with_width_for makes ROWS of the tile's rows: HALF of up to BM - HALF rows, else BM.
+    static_assert(!reaches_lower(BM - HALF) && reaches_lower(BM - HALF + 1));
     constexpr bool HAS_LOWER = ROWS > HALF;
     int last = 0;  // stage of the slice before
 #pragma unroll 1
