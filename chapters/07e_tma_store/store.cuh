@@ -81,8 +81,8 @@ class Store {
   // [/put]
 
   // [proceed]
-  // Does the next action for the tile that `put` took, during products of the tile after it. Only the
-  // products of two slices are queued: if all actions came at once, the tensor cores would run dry.
+  // Does the next action for the tile that `put` took, during products of the tile after it. At most
+  // those of two slices are queued: if all actions came at once, the tensor cores would run dry.
   __device__ void proceed() {
     if constexpr (C::HOLDS_ROWS) {
       if (action_ == DONE) return;
