@@ -72,7 +72,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
   // [dependent]
-  // All above runs while `plan` does. All below reads the schedule that it writes.
+  // All above may run while `plan` does. Whatever reads or changes `schedule` must stay below.
+  // Other inputs need no wait: they were complete before `plan` began, as its launch is ordinary.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
   const Tiles<C> tiles(mailbox, ends, groups);
