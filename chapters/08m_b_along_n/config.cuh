@@ -22,11 +22,12 @@ constexpr uint16_t PAIR_MASK = (1 << CTA_GROUP) - 1;  // its ranks, for what goe
 constexpr int BLOCK_ROWS = 128;                       // rows of a block: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == 2 * BLOCK_ROWS);    // store.cuh: warps w and w + 4 have the same rows
 constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a tile
-// Lines of a box of A or B: rows of A; columns of B as [N,K], k of B as [K,N]. maps.cuh asserts what
-// else it must be.
+constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
+constexpr int PRODUCT_BYTES = 32;                     // of a row, for one product
+// Lines of a box of A or B, ROW_BYTES each: rows of A; columns of B as [N,K], k of B as [K,N].
 constexpr int BOX = 128;
-constexpr int ROW_BYTES = 128;     // of a slice: the most that TMA swizzles
-constexpr int PRODUCT_BYTES = 32;  // of a row, for one product
+static_assert(BOX == BN / CTA_GROUP);  // lines of [N,K]: a block's columns
+static_assert(ROW_BYTES == BOX);       // so a line of [K,N], in FP8, has these columns, too
 // An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
@@ -37,8 +38,8 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin
 // 48 are for scales.
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
-// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
-// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+// Columns of a part, a piece of a row on which `apply` works. No other number will do: each lane has the
+// bias of one of them, and amax leaves out 32 values where one is NaN.
 constexpr int PART = 32;
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
@@ -79,7 +80,8 @@ struct Maps {
   CUtensorMap a, sfa, d;
   WeightMaps weights;  // of all groups, or patterns
   bool discrete;       // each group has maps of its own
-  // B, and `weights.b`, is [K,N]: load.cuh and multiply.cuh rely on it. make_maps accepts it of FP8 only.
+  // The map weights.b is of matrices [K,N]: coordinates in load.cuh and descriptors in multiply.cuh go by
+  // that. make_maps accepts it of FP8 only.
   bool kn;
 };
 

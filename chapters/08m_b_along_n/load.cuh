@@ -21,8 +21,8 @@ template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
   const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
   const int rank = block_rank();
-  static_assert(BN / ATOM_ROWS == CTA_GROUP);  // each rank loads a row of SFB's atoms, and one box of B
-  const bool kn = C::IN_BYTE == 1 && maps.kn;  // the layout of weights.b. FP4 is [N,K].
+  static_assert(BN / ATOM_ROWS == CTA_GROUP);  // a row of SFB's atoms for each rank to load
+  const bool kn = C::IN_BYTE == 1 && maps.kn;  // the layout of weights.b; FP4 is always [N,K]
   const int k_tiles = (k + C::BK - 1) / C::BK;
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
   Ring<C::STAGES> ring;
@@ -48,6 +48,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       if (rank == 0) gg::ptx::mbarrier_arrive_expect_tx(full_addr, CTA_GROUP * C::STAGE_BYTES);
       gg::ptx::tma_load_3d_pair(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
       // [box]
+      // The contiguous dimension comes first, as in the map. With `kn` an element is a byte, so `byte0`
+      // is also a number of k.
       gg::ptx::tma_load_3d_pair(memory.b_tile_addr + stage * C::B_BYTES, &weights.b, kn ? col0 : byte0,
                                 kn ? byte0 : col0, group, full_addr);
       // [/box]

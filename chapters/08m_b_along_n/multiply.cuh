@@ -17,10 +17,10 @@ namespace chapter {
 template <class C>
 __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool b_kn) {
   // [mn_major]
-  const bool kn = C::IN_BYTE == 1 && b_kn;  // the layout that load.cuh loads. FP4 is [N,K].
+  const bool kn = C::IN_BYTE == 1 && b_kn;  // as load.cuh has it
   const uint32_t idesc = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, BM, BN>() |
                          (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
-  // To the next product along K: 32 lines, or 32 bytes of each.
+  // To the next product's operand: 32 lines down, or 32 bytes further in each line.
   const int b_step = kn ? C::PRODUCT_K * ROW_BYTES : PRODUCT_BYTES;
   // [/mn_major]
   const bool elected = gg::ptx::elect();
@@ -29,12 +29,15 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
   Ring<ACCUMULATORS> accumulator;
   Ring<1> taken;
   for (Tile tile; tiles.next(tile);) {
+    // From here on one lane, which alone counts in `ring`, `accumulator` and `taken`. No instruction
+    // of the whole warp may stand below: the others wait in the next `tiles.next`.
     if (!elected) continue;
     // [taken]
     // This is tile i. All of tile i - 2 has been read, and of tile i - 1 the columns that it shares with this
     // one. The fence after the wait for `full`, which follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
     taken.next();
+    // Where accumulator 0 or 1 begins, as store.cuh has it too.
     const gg::ptx::TmemAddr sums =
         gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS));
     // [/taken]
