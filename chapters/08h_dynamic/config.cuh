@@ -62,7 +62,7 @@ struct Config {
 };
 
 struct alignas(128) WeightMaps {
-  CUtensorMap b, sfb;
+  CUtensorMap b, sfb;  // in this order, without a gap: make_discrete_maps finds sfb after b
 };
 struct Maps {
   CUtensorMap a, sfa;
