@@ -67,8 +67,8 @@ struct Mailbox {
 
   // Who: a whole warp. What was sent to this place of the ring.
   __device__ int read(const Ring<AHEAD>& ring) {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
     // [read]
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
     const int read = number[ring.stage];
     __syncwarp();  // all lanes have read it
     // The arrival must not overtake this load: another number would be read. `has_come` is true whatever was
@@ -87,9 +87,9 @@ __device__ inline void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic)
   const int lane = int(threadIdx.x) % 32;
   int number = -1, next = int(blockIdx.y);
   for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
+    // [claim]
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
     __syncwarp();  // else it might open twice before a slow lane has looked, which would wait on
-    // [claim]
     number = next;
     next += int(gridDim.y);
     if (dynamic) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A storing warp reads its columns of a tile 64 at a time, those first that the next tile shares.
+// A storing warp reads the columns of its half of a tile, 64 at a time. It begins where the half may have
+// columns that the next tile overwrites.
 
 #pragma once
 
@@ -13,14 +14,15 @@ static_assert(BN / 2 % (4 * PART) == 0);  // a half has whole words of scales of
 // [columns]
 class Columns {
  public:
-  // half: of the tile, 0 or 1; cols: of the whole tile, a multiple of 64, and of 128 where D has scales. Two
-  // roles that ask must agree about it.
+  // half: 0 or 1; cols: how many of the tile's columns the two halves read together, a multiple of 64,
+  // and of 128 where D has scales.
   __device__ Columns(int half, int cols, int accumulator)
       : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
 
-  // Where read i begins, which is of 64 columns. What the next tile shares comes first: accumulator 0 has it
-  // at its end, accumulator 1 at its beginning.
+  // The first of the 64 columns of read i. Read 0 has the shared columns, if they are in this half:
+  // accumulator 0 has them at its end, accumulator 1 at its beginning.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
+  // False: there is no read i, and `at(i)` may lie outside the half.
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
 
  private:

@@ -18,9 +18,9 @@ template <class T>
 struct Weights {           // of all groups: in one tensor each, or discrete, by address
   const T* b;              // [G,N,K], or [G,K,N] if kn; or null
   const uint8_t* sfb;      // their scales, [G] times [N/128][K/4V][512]
-  const T* const* b_ptrs;  // [G] addresses of [N,K], multiples of 16, where b is null
+  const T* const* b_ptrs;  // [G] addresses of [N,K] or [K,N], multiples of 16, where b is null
   const uint8_t* const* sfb_ptrs;
-  bool kn;  // of FP8 only
+  bool kn;  // matrices of B are [K,N]; FP8 only
 };
 
 __device__ WeightMaps discrete_maps[MAX_GROUPS];  // at a fixed place, as the schedule is
@@ -77,7 +77,7 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   const int together = discrete ? 1 : groups;
   Maps maps = {};
   // [boxes]
-  static_assert(BOX == BLOCK_ROWS && BOX == ROW_BYTES);  // so a box of [K,N] is one slice deep
+  static_assert(BOX == BLOCK_ROWS && BOX == ROW_BYTES);  // lines: a block's rows of A; of [K,N] a slice's k
   const int k_bytes = k / C::IN_BYTE;
   maps.a = map(a, 1, rows, k_bytes);
   const auto* const b = discrete ? a : weights.b;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp of each block brings its rows of A, its part of the columns of B, and scales to shared
-// memory, as far ahead as there are stages.
-// It waits for `empty`. TMA's bytes signal the leader's `full`.
+// The loading warp of each block loads its rows of A, its part of the columns of B, and scales, as far
+// ahead as there are stages. What sharing blocks both need it loads by halves, each for both.
+// It waits for its block's `empty`. TMA's bytes count at `full` of the leader of the block that gets them.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace chapter {
 
-// A box into this block's shared memory; its bytes count at the leader's barrier.
+// A box into this block's shared memory; its bytes count at its leader's `full`.
 template <class C>
 __device__ void load_box(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2,
                          uint32_t full_addr) {
@@ -25,7 +25,8 @@ __device__ void load_box(uint32_t dst_addr, const CUtensorMap* map, int c0, int 
   if constexpr (C::CTA_GROUP == 1) gg::ptx::tma_load_3d(dst_addr, map, c0, c1, c2, full_addr);
 }
 
-// The same box into the shared memory of all blocks of the cluster.
+// The same box to this address in every block of the cluster. The bytes of each copy count at `full`
+// of the leader of the block that gets it.
 template <class C>
 __device__ void load_box_for_all(uint32_t dst_addr, const CUtensorMap* map, int c0, int c1, int c2,
                                  uint32_t full_addr) {
@@ -61,25 +62,25 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // The slice that was in this stage has been multiplied. The first time round there was nothing.
+      // The slice that was in this stage has been multiplied, in every block that the loads below write
+      // to. The first time round there was nothing.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       // [load]
+      // All that will be written to the stages which this `full` serves, whichever block loads it.
       if (rank == C::leader()) gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::CTA_GROUP * C::STAGE_BYTES);
       load_box<C>(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
       const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
-      // [boxes]
       for (int c = 0; c < BN / C::BLOCKS; c += BOX) {
         const int c0 = kn ? col0 + c : byte0, c1 = kn ? byte0 : col0 + c;
-        // [/boxes]
-        if constexpr (C::BLOCKS > C::CTA_GROUP) {  // a half, into the shared memory of both blocks
-          static_assert(BN / C::BLOCKS == BOX);    // one box
+        if constexpr (C::BLOCKS > C::CTA_GROUP) {  // sharing blocks: half `rank` of B, for both
+          static_assert(BN / C::BLOCKS == BOX);    // one box, so c is 0
           load_box_for_all<C>(b_addr + rank * C::B_BYTES / C::BLOCKS, &weights.b, c0, c1, group, full_addr);
-        } else {
+        } else {  // all of this block's B: in a pair one box, in a block alone two
           load_box<C>(b_addr + c * ROW_BYTES, &weights.b, c0, c1, group, full_addr);
         }
       }
       load_box<C>(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row, full_addr);
-      // Every block needs the scales of all columns, so each loads its share of them for all. Beyond N they
+      // Every block needs the scales of all columns, so each loads its rows of atoms for all. Beyond N they
       // may be another group's.
       for (int row = rank; row < BN / ATOM_ROWS; row += C::BLOCKS) {
         load_box_for_all<C>(memory.sfb_tile_addr + stage * C::SFB_BYTES + row * C::SFA_BYTES, &weights.sfb, 0,
@@ -89,7 +90,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     }
   }
   // [drain]
-  // The block must not end while commits of the other are on their way to it.
+  // The block must not end while commits of the other one are on their way to this block's `empty`.
   for (int i = 0; elected && i < C::STAGES; ++i, ring.next()) {
     gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
   }

@@ -34,12 +34,15 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
   Ring<ACCUMULATORS> accumulator;
   Ring<1> taken;
   for (Tile tile; tiles.next(tile);) {
+    // From here on one lane, which alone counts in `ring`, `accumulator` and `taken`. No instruction
+    // of the whole warp may stand below: the others wait in the next `tiles.next`.
     if (!elected) continue;
     // [taken]
     // This is tile i. All of tile i - 2 has been read, and of tile i - 1 the columns that it shares with this
     // one. The fence after the wait for `full`, which follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
     taken.next();
+    // Where accumulator 0 or 1 begins, as store.cuh has it too.
     const gg::ptx::TmemAddr sums =
         gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS));
     // [/taken]
@@ -50,6 +53,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       // [descriptor]
       const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
+      // BOX * ROW_BYTES: from one box of columns to the next, as load.cuh has them. A pair's block has one.
       const auto b = kn ? gg::ptx::tcgen05_desc_mn_major_128b(b_addr, BOX * ROW_BYTES)
                         : gg::ptx::tcgen05_desc_k_major_128b(b_addr);
       // [/descriptor]
@@ -88,7 +92,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       // [/commit]
     }
     // [ready]
-    // Likewise, where the sums are: the tile's sums are complete.
+    // Likewise, but only where these sums are: they are complete.
     gg::ptx::tcgen05_commit_multicast<C::CTA_GROUP>(memory.ready_addr + accumulator.stage * 8, together);
     // [/ready]
     accumulator.next();
