@@ -34,6 +34,8 @@ DEVICE = re.compile(r"\b__(?:device|global)__\b")
 # As Config, which a launch reads too.
 STRUCT_OF_CONSTANTS = re.compile(r"^(?:template<[^{]*>)?struct\b.*\bconstexpr\b")
 NAME = re.compile(r"\b[A-Za-z_]\w*")
+CONSTANTS = re.compile(r"(?:\bstatic )?\bconstexpr (?:[\w:]+ )+(\w+=[^;{}=]*(?:,\w+=[^;{}=]*)*);")
+AT_COMMA = re.compile(r",(?=\w+=)")
 
 
 def is_kernel(path: str) -> bool:
@@ -85,14 +87,37 @@ def definitions(text: str) -> set[str]:
 
 
 def host_code(code: dict[str, set[str]]) -> dict[str, set[str]]:
-    """What PTX says nothing of: a launch, its choice of a tile, and constants that it may read. Names but a definition's
-    own are numbered in the order of their appearance, so that a name that was changed everywhere is no difference."""
+    """What PTX says nothing of: a launch, its choice of a tile, and constants that it may read, each by itself with its
+    value. Names but a definition's own are numbered in the order of their appearance, so that a name that was changed
+    everywhere is no difference."""
     def numbered(definition):
         names = {name_of(definition): name_of(definition)}
         return NAME.sub(lambda name: names.setdefault(name[0], f"name{len(names)}"), definition)
 
-    return {path: {numbered(each) for each in found if not DEVICE.search(each) or STRUCT_OF_CONSTANTS.search(each)}
-            for path, found in code.items()}
+    found, values = {}, {}
+    for path, each in code.items():
+        found[path] = set()
+        for definition in each:
+            if DEVICE.search(definition) and not STRUCT_OF_CONSTANTS.search(definition):
+                continue
+            owner = name_of(definition) if STRUCT_OF_CONSTANTS.search(definition) else ""
+            for constant in CONSTANTS.finditer(definition):
+                for name, value in (part.split("=", 1) for part in AT_COMMA.split(constant[1])):
+                    values[path, owner, name] = value
+            rest = CONSTANTS.sub("", definition)
+            found[path] |= {numbered(rest)} if rest else set()
+    plain = {name: value for (_, owner, name), value in values.items() if not owner}
+    for (path, owner, name), value in values.items():
+        known = plain | {each: text for (where, whose, each), text in values.items() if (where, whose) == (path, owner)}
+        found[path].add(f"{owner}::{name}={evaluated(value, known)}")
+    return found
+
+
+def evaluated(value: str, known: dict[str, str]) -> str:
+    """A constant's value as a number, if it is made of numbers and constants that are known, else its text."""
+    for _ in range(9):  # a constant of constants of ..
+        value = NAME.sub(lambda name: f"({known[name[0]]})" if name[0] in known else name[0], value)
+    return str(eval(value.replace("/", "//"))) if re.fullmatch(r"[\d()+*/%<>-]+", value) else value
 
 
 def name_of(definition: str) -> str:
@@ -149,7 +174,8 @@ class History:
         """The files that differ in code between a commit and the tree as it stands: paths in a tuple, those of the
         chapter's folder without it. What was moved is the same. What is new or gone in a header of common/ does not
         count, only what is another under its name: a kernel that uses the others has changed itself. Where
-        same_ptx.py found that all is the same in PTX, only code of the host counts."""
+        same_ptx.py found that all is the same in PTX, only code of the host counts, and of it only what is another under
+        its name."""
         if (chapter, commit) not in self.known:
             base = commit.removesuffix("-dirty")  # what else was in such a tree nobody knows
             if not self.has(base):
@@ -158,6 +184,10 @@ class History:
             then, now, own = self.code_at(base, chapter), self.code_now(chapter), f"chapters/{chapter}/"
             if (chapter, fingerprint(then), fingerprint(now)) in self.same_ptx:
                 then, now = host_code(then), host_code(now)
+                # What is new or gone is used by nothing that stayed the same.
+                names = [{name_of(each) for each in set().union(*code.values())} for code in (then, now)]
+                then, now = ({path: {each for each in found if name_of(each) in names[0] & names[1]} for path, found in code.items()}
+                             for code in (then, now))
             before, after = (set().union(*code.values()) for code in (then, now))
             another = {name_of(each) for each in before - after} & {name_of(each) for each in after - before}
             files = {current_path(path) for code, other in ((then, after), (now, before)) for path in code

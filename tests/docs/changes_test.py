@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from plots.draw import publish, same_ptx
+from plots.draw import changes, publish, same_ptx
 from plots.draw.changes import History, changed_since_measured, lines_changed
 from plots.measure.files import DATA, SAME_PTX
 from tests.docs.plots_case import describe, main, row, save
@@ -81,6 +81,18 @@ class ChangesTest(unittest.TestCase):
         self.assertEqual(changed_if_same(renamed.replace("(int n) { grid(n / 2, n)", "(int k) { grid(k / 2, k)")), ())
         for host in (renamed.replace("n / 2", "n / 4"), renamed.replace("grid(n / 2, n)", "grid(n / 2, m)"), renamed.replace("64", "32")):
             self.assertEqual(changed_if_same(host), ("kernel.cuh",), "PTX says nothing of a launch and its constants")
+        for host in (renamed.replace("64", "8 * (4 + 4)"), renamed + "constexpr int TWO = 2;\n", renamed + "int three() { return 3; }\n"):
+            self.assertEqual(changed_if_same(host), (), "the same value, and what nothing uses that stayed the same")
+
+    def test_constants_of_a_struct_are_compared_one_by_one(self):
+        def of(text):
+            return set().union(*changes.host_code({"a": changes.definitions(text)}).values())
+
+        struct = "constexpr int BK = 64;\ntemplate <int BM> struct Config {{\n  static constexpr int A = {}, B = A * 2;\n" \
+            "  static_assert(A > 1);\n{}  int rows;\n}};\n"
+        self.assertEqual(of(struct.format("BK / 2", "")), of(struct.format("32", "")))
+        self.assertEqual({"Config::A=BM*32"}, of(struct.format("BM * 32", "")) & {"Config::A=BM*32"})
+        self.assertEqual(of(struct.format("32", "  static constexpr int C = B - 4;\n")) - of(struct.format("32", "")), {"Config::C=60"})
 
     def test_ptx_is_compared_whatever_names_are(self):
         def ptx(name, other, number, add="add.s32"):
