@@ -26,7 +26,7 @@ constexpr int BM = 64;        // rows of D that a WGMMA computes
 constexpr int MMA_K = 16;     // steps of k that it takes
 constexpr int THREADS = 128;  // a warpgroup: four warps that issue each WGMMA together
 
-// TMA's and WGMMA's swizzle for rows of so many bytes. None is right for 16 only, asserted below.
+// TMA's and WGMMA's swizzle for rows of so many bytes; 16 have none, others are refused below.
 template <int ROW_BYTES>
 constexpr CUtensorMapSwizzle MAP_SWIZZLE = ROW_BYTES == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
                                            : ROW_BYTES == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
@@ -51,7 +51,8 @@ template <class T, class D, int BN, int BK>
 __global__ void __launch_bounds__(THREADS, 8)
     grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, D* d,
                  int m, int n, int k) {
-  static_assert(BM == 64 && MMA_K == 16 && THREADS == 128 && sizeof(T) == 2, "WGMMA's; * 2 is sizeof(T)");
+  static_assert(BM == 64 && MMA_K == 16 && THREADS == 128, "fixed by WGMMA");
+  static_assert(sizeof(T) == 2, "each `* 2` below is the size of an element of A or B");
   static_assert(BK == 64 || BK == 32 || BK == 16, "a row of A's box is one swizzle: 128, 64, 32 bytes");
   static_assert(BN == 64 || BN == 32 || BN == 16 || BN == 8, "so is one of B's, or 16 bytes, unswizzled");
   constexpr int A_TILE_BYTES = BM * BK * 2, B_TILE_BYTES = BK * BN * 2;
@@ -174,6 +175,7 @@ void launch(const T* a, const T* b, D* d, int groups, int m, int n, int k, int b
   GG_REQUIRE((bk == 64 || bk == 16) && k % bk == 0, "--tile-k %d: 64 or 16, and K=%d a multiple of it", bk,
              k);
   if (m == 0) return;  // a grid of no blocks is an error, not an empty launch
+  // Another BN is a case here, another BK also a value above and one of --tile-k in main.cu.
   auto* launch_bn = n % 64 == 0   ? bk == 64 ? launch_tiles<T, D, 64, 64> : launch_tiles<T, D, 64, 16>
                       : n % 32 == 0 ? bk == 64 ? launch_tiles<T, D, 32, 64> : launch_tiles<T, D, 32, 16>
                       : n % 16 == 0 ? bk == 64 ? launch_tiles<T, D, 16, 64> : launch_tiles<T, D, 16, 16>
