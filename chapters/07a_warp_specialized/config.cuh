@@ -33,8 +33,8 @@ struct Config {
   static_assert(SUM_COLUMNS % 8 == 0 && SUM_COLUMNS <= 256);                // what one wgmma computes
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // stages start where the swizzle does
-  // Room for stages: as many as fit. kernel.cuh adds barriers and headers, and asserts the limit
-  // of a block.
+  // Room for stages: as many as fit. A block may have 227 KB, but seven stages of 128x128 took
+  // longer than six. kernel.cuh adds barriers and headers, and asserts the limit.
   static constexpr int SHARED_BYTES = 200 * 1024;
   static constexpr int STAGES = SHARED_BYTES / (A_BYTES + B_BYTES);
   static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one

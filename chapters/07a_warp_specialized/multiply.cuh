@@ -26,14 +26,14 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
   // [consumer]
   // Relies on a wait for the products of the stage's slice. All lanes of this warp started them
-  // together, after copying the header: so one may arrive for all, and both may be overwritten.
+  // together, after copying the header: so none reads slice or header now, and one arrives for all.
   const auto release = [&](int stage) {
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
   Ring<C::STAGES> ring;
   // The numbers that the loading warp's Tiles goes through: both sides must count the same slices.
   for (int index = int(blockIdx.x); index < tiles; index += int(gridDim.x)) {
-    // The tile's first slice has landed, and the header before it.
+    // The tile's first slice has landed, and the header before it. There is one, as K > 0.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
     const Tile tile = memory.headers[ring.stage];
     // [/consumer]
