@@ -41,7 +41,8 @@ struct Maps {
   CUtensorMap a, b;
 };
 
-// A message of the scheduling warp: 16 bytes, which one instruction writes.
+// A message of the scheduling warp. One instruction writes its 16 bytes, but nothing relies on
+// that: it may grow.
 struct alignas(16) Tile {
   int group;       // -1: there is no other tile
   int row0, rows;  // its first row, as A and D count, and how many it has
