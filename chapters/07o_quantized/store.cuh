@@ -31,10 +31,9 @@ class BoxStore {
       : maps_(maps), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
 
   // [begin]
-  // Makes room for a tile. Before: `complete`. Guarantees: no thread returns from here before all
-  // threads have called `leave` for the tile before, since `send` has a bar_sync, and each tile is
-  // sent before the next one begins: by `leave`, or where tiles hold rows by `proceed` or
-  // `complete`. Quantiser relies on it.
+  // Makes room for a tile. Before: `complete`. Guarantees to Quantiser: no thread returns from here
+  // before all threads have called `leave` for the tile before: `send` has a bar_sync, and has sent
+  // that tile, called by `leave`, or where tiles hold rows by `proceed` or `complete`.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
     has_sent_ = true;
