@@ -102,7 +102,7 @@ class Boxes {
 
  private:
   // From one box of the tile to the next. Boxes of odd numbers are of the lower half (config.cuh).
-  __device__ int step() const { return reaches_lower(rows_) ? 1 : 2; }
+  __device__ int step() const { return rows_ > HALF ? 1 : 2; }
   __device__ static int offset(int box) { return box % C::BOXES * BOX_BYTES; }
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c
   // xor r % 8.

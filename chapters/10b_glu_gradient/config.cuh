@@ -23,11 +23,10 @@ static_assert(2 * UNITS == BOX);
 // i, and the rows of the tile's upper half and of its lower half.
 constexpr int PAIRS = BN / UNITS, TILE_BOXES = 2 * PAIRS;
 
-// Has a tile of so many rows a lower half? Without one, A and C of the lower half are not loaded,
+// A tile of over HALF rows has a lower half. Without one, A and C of the lower half are not loaded,
 // and nothing is multiplied there. Loads, products and boxes must agree: load_tiles, Boxes::step and
-// make_gradients call this, and multiply_tiles asserts that with_width_for does the same.
-__host__ __device__ constexpr bool reaches_lower(int rows) { return rows > HALF; }
-
+// make_gradients compare with HALF, and multiply_tiles asserts that with_width_for does the same.
+//
 // A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks
 // multiply the same rows of A: each loads its share of each half, for all. CLUSTER is 1 or 2. Each
 // of a block's two consumers multiplies whole tiles: the first one those of even numbers, as the

@@ -120,7 +120,7 @@ __device__ __forceinline__ void make_gradients(Activation activation, const floa
                                                WarpSums& warp_sums, const Parts& parts, int rows, int n,
                                                int thread) {
   const int lane = thread % 32;
-  const bool has_lower = reaches_lower(tile.rows);
+  const bool has_lower = tile.rows > HALF;  // as in config.cuh
   float dprob_upper[2] = {}, dprob_lower[2] = {};
 #pragma unroll
   for (int box = 0; box < TILE_BOXES; box += 2) {

@@ -23,8 +23,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
   for (Tile tile; tiles.next(tile);) {
     // [load]
     // A tile without a lower half has none of A here (config.cuh).
-    const int halves = reaches_lower(tile.rows) ? 2 : 1, share = rank * C::SHARE,
-              col0 = tile.col0 + rank * BN;
+    const int halves = tile.rows > HALF ? 2 : 1, share = rank * C::SHARE, col0 = tile.col0 + rank * BN;
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
       const int stage = ring.stage, k0 = slice * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;

@@ -90,7 +90,7 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
   // [multiply]
   const auto multiply = [&](auto ROWS) {
     // with_width_for makes ROWS of the tile's rows: HALF of up to BM - HALF rows, else BM.
-    static_assert(!reaches_lower(BM - HALF) && reaches_lower(BM - HALF + 1));
+    static_assert(BM - HALF == HALF);
     constexpr bool HAS_LOWER = ROWS > HALF;
     int last = 0;  // stage of the slice before
 #pragma unroll 1

@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plots.draw.changes import History
+from plots.draw.results import in_their_own_names
+from plots.measure.chapters import read_chapters
 from plots.measure.files import DATA, SAME_PTX, SAME_PTX_COLUMNS, read_csv, read_rows
 
 REPO = Path(__file__).resolve().parents[2]
@@ -73,7 +75,8 @@ def ptx_of(chapter: str, tree: Path) -> str:
 def changed_pairs(history: History, chapters: list[str], only: str) -> Iterator[tuple[str, str]]:
     """Chapters and commits, that begin with `only`, at which they were timed, of which publish would say that they have
     changed since."""
-    timed = dict.fromkeys((row.chapter, row.commit) for row in read_rows(REPO / DATA) if not row.peer and row.timed)
+    rows = in_their_own_names(read_rows(REPO / DATA), read_chapters(REPO))  # a chapter is timed as another's peer, too
+    timed = dict.fromkeys((row.chapter, row.commit) for row in rows if not row.peer and row.timed)
     for chapter, commit in sorted(timed):
         if (not chapters or chapter in chapters) and commit.startswith(only) and history.changed(chapter, commit):
             yield chapter, commit
