@@ -61,9 +61,9 @@ void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t ro
   using FourSplits = Config<1, 64, 6, 1, 4>;
   auto* for_256 = multiprocessors >= 2 ? launch_as<Pair, T> : launch_as<Single, T>;
   auto* splits = multiprocessors >= 4 ? launch_as<FourSplits, T> : launch_as<TwoSplits, T>;
-  auto* launch_tile = tile.n == 64    ? splits  // 64x64; all others have 128 columns
-                      : tile.m == 256 ? for_256
+  auto* launch_tile = tile.m == 256   ? for_256
                       : tile.m == 128 ? launch_as<Config<2, 128, 6>, T>
+                      : tile.n == 64  ? splits  // 64x64: before the test for 64x128
                       : tile.m == 64  ? launch_as<Config<2, 64, 8>, T>
                                       : launch_as<Config<2, 32, 9>, T>;
   launch_tile(a, b, d, offsets, rows, groups, n, k, rows_each, stream);

@@ -182,7 +182,7 @@ class History:
                 self.lacking.add(base)
                 return ()
             then, now, own = self.code_at(base, chapter), self.code_now(chapter), f"chapters/{chapter}/"
-            if (chapter, fingerprint(then), fingerprint(now)) in self.same_ptx:
+            if self.is_the_same_in_ptx(chapter, commit):
                 then, now = host_code(then), host_code(now)
                 # What is new or gone is used by nothing that stayed the same.
                 names = [{name_of(each) for each in set().union(*code.values())} for code in (then, now)]
@@ -194,6 +194,10 @@ class History:
                      if any(path.startswith(own) or name_of(each) in another for each in code[path] - other)}
             self.known[chapter, commit] = tuple(sorted(path.removeprefix(own) for path in files))
         return self.known[chapter, commit]
+
+    def is_the_same_in_ptx(self, chapter: str, commit: str) -> bool:
+        """Whether same_ptx.py found that."""
+        return (chapter, self.fingerprint(chapter, commit), self.fingerprint(chapter)) in self.same_ptx
 
     def fingerprint(self, chapter: str, commit: str = "") -> str:
         """The fingerprint of a chapter's sources at a commit, or as they stand."""
@@ -232,15 +236,19 @@ class History:
 
 
 def changed_since_measured(measured: Iterable[tuple[str, str]], history: History, name_files: bool = True) -> list[str]:
-    """A sentence for each commit whose kernels have changed since, of chapters and the commits that they were measured at."""
+    """A sentence for each commit after which kernels have changed, or their host code alone, of chapters and the commits
+    that they were measured at."""
     found = {}
     for chapter, commit in sorted(dict.fromkeys(pair for pair in measured if pair[1]), key=lambda pair: pair[0]):
         files = history.changed(chapter, commit)
         if files:
-            found.setdefault((commit, files if name_files else ()), []).append(chapter)
-    return [f"The kernel{'s' if len(who) > 1 else ''} of {' and '.join(filter(None, [', '.join(who[:-1]), who[-1]]))} "
-            f"{'have' if len(who) > 1 else 'has'} changed since commit {short_commit(commit)}{': ' * bool(files)}{', '.join(files)}."
-            for (commit, files), who in found.items()]
+            on_host = history.is_the_same_in_ptx(chapter, commit)
+            found.setdefault((commit, files if name_files else (), on_host), []).append(chapter)
+    return [("The kernel{} of {} {} changed since commit {}" if not on_host else
+             "The kernel{} of {} {} not changed since commit {}, but host code has").format(
+                 "s" if len(who) > 1 else "", " and ".join(filter(None, [", ".join(who[:-1]), who[-1]])),
+                 "have" if len(who) > 1 else "has", short_commit(commit)) + f"{': ' * bool(files)}{', '.join(files)}."
+            for (commit, files, on_host), who in found.items()]
 
 
 def short_commit(commit: str) -> str:

@@ -75,7 +75,8 @@ def ptx_of(chapter: str, tree: Path) -> str:
 def changed_pairs(history: History, chapters: list[str], only: str) -> Iterator[tuple[str, str]]:
     """Chapters and commits, that begin with `only`, at which they were timed, of which publish would say that they have
     changed since."""
-    rows = in_their_own_names(read_rows(REPO / DATA), read_chapters(REPO))  # a chapter is timed as another's peer, too
+    # A chapter is timed as another's peer, too.
+    rows = in_their_own_names(read_rows(REPO / DATA), read_chapters(REPO))
     timed = dict.fromkeys((row.chapter, row.commit) for row in rows if not row.peer and row.timed)
     for chapter, commit in sorted(timed):
         if (not chapters or chapter in chapters) and commit.startswith(only) and history.changed(chapter, commit):
