@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // The scheduling warp's wait would do, as the others touch global memory only after a message.
   // All threads wait, so that no role relies on another's wait.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
-  gg::ptx::griddepcontrol_wait();               // it has ended, and what it wrote is there
+  gg::ptx::griddepcontrol_wait();               // the previous one has ended, and what it wrote is there
   // [/dependent]
   // [roles]
   const TileReceiver tiles(mailbox);
