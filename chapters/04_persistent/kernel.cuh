@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(THREADS, resident_blocks(BM))
 
   // [tile]
   // All threads compute the same walk, so all are in the same tile at each barrier of this loop.
-  // print_schedule repeats start and stride: change both. schedule_test sees only those there.
+  // print_schedule repeats start and stride: change both. schedule_test sees only print_schedule's.
   for (Walk walk{int64_t(blockIdx.x)}; walk.find(sizes, groups, BM, BN); walk.tile += gridDim.x) {
     const int group = walk.group, row0 = walk.tile_m * BM, col0 = walk.tile_n * BN;
     const int n = sizes[3 * group + 1], k = sizes[3 * group + 2];
@@ -283,8 +283,8 @@ __global__ void __launch_bounds__(THREADS, resident_blocks(BM))
 
 // [schedule]
 // Prints each block's tiles as group(tile_m,tile_n), by the kernel's walk with `sizes` in host memory.
-// Start and stride repeat the kernel's. `shape` is not 0x0: without --tile the harness passes 64x64
-// here, for a small example, and main.cu's first tile, 128x128, to `launch`.
+// Start and stride repeat the kernel's. Without --tile the harness passes 64x64 here, for a small
+// example, but main.cu's first tile, 128x128, to `launch`.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);
@@ -298,11 +298,10 @@ inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, in
 
 // All arrays are on the device: G pointers to each matrix, sizes [G,3] as M, N, K, leading dimensions
 // [G,3] of A, B and D. N, K and the leading dimensions are multiples of 8, and matrices start at
-// multiples of 16 bytes. `shape` 0x0: 128x128. `blocks` 0: as many as the device holds at once.
+// multiples of 16 bytes. `blocks` 0: as many as the device holds at once.
 template <class T>
 void launch(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
             const int* leading_dims, int groups, gg::TileShape shape, int blocks, cudaStream_t stream) {
-  if (shape.m == 0) shape = {128, 128};  // the harness never passes 0x0
   GG_REQUIRE(shape.m == shape.n && (shape.m == 128 || shape.m == 64),
              "--tile %dx%d: tiles are 128x128 or 64x64", shape.m, shape.n);
   auto* kernel = shape.m == 128 ? grouped_gemm<T, 128, 128> : grouped_gemm<T, 64, 64>;
