@@ -32,7 +32,7 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 // [types]
 // Threads of a block for tiles of bm rows, in the kernel and in `launch`. Operands of different types
 // are converted in registers, and the 255 of each of 128 threads would not do: 256 threads share the
-// sums of 128x128, the only tile of such operands, as an assertion in the kernel says.
+// sums of 128x128. Such operands have no tile of fewer rows; an assertion in the kernel refuses it.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -56,11 +56,10 @@ struct Stage {
 };
 
 // [copy]
-// Starts copying a slice's ROWS x COLS elements of A or B, a matrix whose rows are `stride` apart, to
-// its stage. `first` is the address of slice 0's corner, always inside the matrix; `first + off` is
-// that of this slice's corner, from which `rows_left` and `cols_left` count. Chunks after these become
-// zeros, and nothing is read for them. THREADS are all threads of the block. Distances are 64 bits
-// wide, as with large K or N they exceed 2^31 elements.
+// Starts this thread's copies of a slice, ROWS x COLS of A or B, to the stage at `slice_addr`. From
+// its corner, `first + off`, on the matrix has `rows_left` rows, `stride` apart, and `cols_left`
+// columns, a multiple of 8; none if negative. Chunks outside become zeros and are not read: their
+// source is `first`, slice 0's corner, which is always inside the matrix.
 template <int THREADS, int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -91,8 +90,9 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds: before `swizzle` the
-// lane's chunk number has zeros in the bits that kk and j add, in B because WN divides `warp_col`.
+// are added. 16 columns further right the chunk's number is larger by 2. In the lane's first number
+// the bits that kk and j add are zeros (in B because WN divides `warp_col`): an xor adds them, and
+// the same xor changes the first slot into the new one.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -113,10 +113,8 @@ __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragment
 // [/fragments]
 
 // [multiply]
-// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one has an operand of the product before it: in tiles
-// of 128x128, of a slice's 128 products 124 then keep one (.reuse in machine code) in place of 112.
-// The gain was not measured.
+// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Odd rows go from
+// right to left, so each product shares an operand with the one before. The gain was not measured.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
                                          const Fragments<A, B, WM, WN>& fragments) {
@@ -206,9 +204,9 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
 
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
-    // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-    // slice are one copy group, and compute waits for copy groups. No load_b follows the last load_a
-    // of a tile, so its copies are in no copy group when the tile ends.
+    // for the end. Both are called for a tile's slices 0, 1, 2 .., load_a first, and load_b commits: so
+    // the tile's copy group s is this thread's copies of slice s. Both wait_group<STAGES - 2> rely on
+    // that. The last load_a of a tile has no load_b: only cp_async_wait_all waits for its copies.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<THREADS, BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
@@ -235,7 +233,7 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
           load_fragments(sets[1 - set], stage(k_tile + 1), warp_row, warp_col, 0);
           load_a(k_tile + STAGES);
         }
-        if (kk == 0) load_b(k_tile + STAGES - 1);  // 16 of k after its load_a: ldmatrix gets in between
+        if (kk == 0) load_b(k_tile + STAGES - 1);  // its stage is free since the last barrier
         multiply(acc, sets[set]);
       }
     };
@@ -272,7 +270,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
   // Tiles are square, so tile.m names the kernel. Another shape needs changes in the check above, in
-  // this choice and in its refusal, or it gets its own shared memory and a kernel for other tiles.
+  // this choice and in its refusal: if only the check lets 64x128 pass, the kernel for 64x64 runs.
   // Only bf16 with int32_t has 64x64 too (one_tile_for_others in main.cu): fewer kernels to compile.
   if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
