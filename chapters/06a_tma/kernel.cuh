@@ -4,8 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
-// New here: one thread orders a whole slice, hardware computes its addresses, and an mbarrier says when all
-// of it has landed.
+// New here: one thread orders a whole slice, and an mbarrier says when all of it has landed.
 
 #pragma once
 
@@ -280,7 +279,7 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
 #pragma unroll 1  // load's code is long: unrolled, it would stand here three times
       for (int k_tile = 0; k_tile < min(STAGES, k_tiles); ++k_tile) load(k_tile);
     }
-    wait(0);  // both parts of slice 0 have landed, and there is one: a tensor map has no K of 0
+    wait(0);  // both parts of slice 0 have landed; it exists, as make_tensor_map refuses a K of 0
     load_fragments(sets[0], stage_of(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
     gg::ptx::bar_sync(1 + team, THREADS);  // nobody in the team reads: all stages are free
@@ -304,7 +303,6 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
   GG_REQUIRE(legal(tile.m) && legal(tile.n), "--tile %dx%d: tiles have 64 or 128 rows and columns", tile.m,
              tile.n);
   auto* kernel = grouped_gemm<T, Offset, 128, 128>;
-  // The kernel's BM must be tile.m: A's boxes have tile.m rows, load_slice announces BM.
   // Every tile of every type would be 16 kernels to compile.
   if constexpr (std::is_same_v<T, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 128 && tile.n == 64) kernel = grouped_gemm<T, Offset, 128, 64>;
@@ -314,6 +312,9 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
     GG_REQUIRE(tile.m == 128 && tile.n == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m,
                tile.n);
   }
+  // A's boxes have tile.m rows, and load_slice announces the kernel's BM.
+  GG_REQUIRE((kernel == grouped_gemm<T, Offset, 128, 128>) == (tile.m == 128 && tile.n == 128),
+             "--tile %dx%d: launch has no kernel for it", tile.m, tile.n);
   // [maps]
   const int64_t element = sizeof(T), wide_n = n, wide_k = k;
   const CUtensorMap a_map = gg::make_tensor_map({.type = MAP_TYPE<T>,
