@@ -228,8 +228,8 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // [/team]
 
   // [tile]
-  // Tiles are counted in int: 2^31 of them, each of 32 columns, in 4096 groups of one row each (the
-  // harness's most) would take 128 GiB of D, nearly all of an H200's memory.
+  // Tiles are counted in int. They are smallest with one row and 32 columns, as in 4096 groups (the
+  // harness's most) of one row: 2^31 such tiles are 128 GiB of D, nearly all of an H200's memory.
   // All warps of a team find the same tiles, so all come to the team's barriers equally often.
   // bar_sync relies on it: it counts threads, and does not know in which of its calls they are.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN;
@@ -310,11 +310,11 @@ template <class A, class B, class Offset>
 constexpr bool HAS_ALL_TILES =
     std::is_same_v<A, bf16>&& std::is_same_v<B, bf16>&& std::is_same_v<Offset, int32_t>;
 
-// `blocks` 0: one worker per multiprocessor. Two teams where a block may have shared memory for both.
-// The host reads no offsets: `host_offsets` is null, an argument as chapters 01 to 03 have it.
+// `blocks` 0: one worker per multiprocessor, of small tiles too. It has two teams where a block may
+// have shared memory for both. The host reads no offsets.
 template <class A, class B, class D, class Offset>
-void launch(const A* a, const B* b, D* d, const Offset* offsets, const int32_t* /*host_offsets*/, int groups,
-            int n, int k, int64_t b_group_stride, gg::TileShape tile, int blocks, cudaStream_t stream) {
+void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int n, int k,
+            int64_t b_group_stride, gg::TileShape tile, int blocks, cudaStream_t stream) {
   if (tile.m == 0) tile = {128, 128};
   // Each extent has a branch below and one in kernel_for. What none names would run as 32, the last.
   const auto legal = [](int extent) { return extent == 32 || extent == 64 || extent == 128; };

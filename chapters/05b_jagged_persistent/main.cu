@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
       argc, argv, info,
       []<class A, class B, class D>(gg::Operands<A, B, D>, const gg::Problem& p, cudaStream_t stream) {
         p.offsets().with([&](const auto* offsets) {
-          chapter::launch(p.a<A>(), p.b<B>(), p.d<D>(), offsets, nullptr, p.groups(), p.n(), p.k(),
-                          p.b_group_stride(), p.tile(), p.blocks(), stream);
+          chapter::launch(p.a<A>(), p.b<B>(), p.d<D>(), offsets, p.groups(), p.n(), p.k(), p.b_group_stride(),
+                          p.tile(), p.blocks(), stream);
         });
       });
 }
