@@ -51,6 +51,7 @@ struct Factors {
     gate_bias = bias_at(gate);
     up_bias = bias_at(gate + PAIR / 2);
   }
+  // The prob of the tile's token first + lane; past the last token that of the last one.
   __device__ float prob_of(int first) const { return prob[min(first + int(threadIdx.x) % 32, rows - 1)]; }
 };
 // [/factors]
@@ -80,7 +81,7 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 // [/glu]
 
 // [activate]
-// The same for all tokens of the tile, 32 at a time, and `geglu` is tested once for each 32. With a test for
+// Activates all tokens of the tile, 32 at a time, and tests `geglu` once for each 32. With a test for
 // each output ptxas interleaved no two outputs. With one test before the loop it interleaved those of
 // all tokens, needed too many registers and spilled.
 template <int SUMS>

@@ -138,11 +138,11 @@ class BoxStore {
   // [/write]
 
   // [send]
-  // Stores the first `rows` rows that shared memory has: whole boxes by TMA, the others by threads,
-  // 4 of them the D_BYTES / 16 = 4 chunks of a row, 128 of them 32 rows. `row_in_tile`: which row of
-  // the tile shared memory begins with, 0 or STORE_ROWS. Thread 0 starts the copies, for
-  // wait_until_read and finish wait in thread 0: a copy group is known to its thread alone.
+  // Stores the first `rows` rows that shared memory has: whole boxes by TMA, the others by threads.
+  // `row_in_tile`: which row of the tile shared memory begins with, 0 or STORE_ROWS. Thread 0 starts
+  // the copies, as it waits in wait_until_read and finish: a thread knows only its own copy groups.
   __device__ void send(int row_in_tile, int rows) {
+    static_assert(D_BYTES == 4 * 16);  // 4 threads store the 4 chunks of a row, 128 threads 32 rows
     const int row0 = row0_ + row_in_tile, boxes = rows / STEP, chunk = thread() % 4;
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
