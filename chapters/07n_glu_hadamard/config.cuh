@@ -27,8 +27,8 @@ constexpr int SWIZZLE_BYTES = 8 * D_BYTES;  // after so many, 8 rows, D's swizzl
 // chunk c of row r to c xor r/2 % 4. Outbox, Transform and store_tiles access boxes by this alone.
 // D's tensor map (launch.cuh) says the same to TMA, and no assertion compares the two.
 // TMA takes r/2 % 4 from the address, `swizzled` from the row of the box. So each box must begin at
-// a multiple of SWIZZLE_BYTES. That is asserted below of its offset in shared memory, the beginning
-// of which kernel.cuh aligns.
+// a multiple of SWIZZLE_BYTES. That is asserted of its offset in shared memory below, and of the
+// beginning of shared memory in kernel.cuh.
 __device__ inline int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 static_assert(D_BYTES == 64);  // CU_TENSOR_MAP_SWIZZLE_64B in launch.cuh
 static_assert(BOX_BYTES % SWIZZLE_BYTES == 0);

@@ -41,8 +41,10 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int n_rank = rank % C::CLUSTER, k_rank = rank / C::CLUSTER;
   const Slices slices = slices_of<C>(k, k_rank);
   const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);
-  // Swizzles go by the address: those of slices repeat after 1024 bytes, D's after SWIZZLE_BYTES.
-  extern __shared__ __align__(1024) unsigned char shared[];
+  // Swizzles go by the address: those of slices repeat after 8 rows, D's after SWIZZLE_BYTES.
+  constexpr int ALIGNMENT = 1024;
+  static_assert(ALIGNMENT % (8 * ROW_BYTES) == 0 && ALIGNMENT % SWIZZLE_BYTES == 0);
+  extern __shared__ __align__(ALIGNMENT) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
   __shared__ OutputTile output_tiles[C::CONSUMERS];
