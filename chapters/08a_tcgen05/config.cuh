@@ -10,7 +10,7 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int STORE_WARPS = 4;  // warps 0 to 3; w reaches the 32 lanes of tensor memory from 32 * w on
 constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1;
 constexpr int THREADS = 32 * (STORE_WARPS + 2);
 

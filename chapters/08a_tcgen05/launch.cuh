@@ -22,7 +22,7 @@ void launch(const T* a, const T* b, D* d, const Offset* offsets, int64_t rows, i
                                  : nullptr;
   GG_REQUIRE(tile.m == BM && kernel, "--tile %dx%d: tiles are 128x64, 128x128 or 128x256", tile.m, tile.n);
   const auto map = [k](const T* matrices, int64_t count, int64_t matrix_rows, int box_rows) {
-    return gg::make_tensor_map({.data = matrices,  // of 16 bits, whatever they mean
+    return gg::make_tensor_map({.data = matrices,  // type: bf16, also for f16, as TMA copies bits
                                 .dims = {k, matrix_rows, count},
                                 .stride_bytes = {k * int64_t(2), matrix_rows * k * 2},
                                 .box = {BK, box_rows, 1},

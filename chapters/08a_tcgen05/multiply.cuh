@@ -32,7 +32,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // the slice has landed
-      gg::ptx::tcgen05_fence_after();  // also for the wait for `taken`: a tile has at least one slice
+      gg::ptx::tcgen05_fence_after();  // products below stay after this wait, and that for `taken`
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
       for (int kk = 0; kk < BK; kk += PRODUCT_K) {  // kk elements are kk * 2 bytes of each row

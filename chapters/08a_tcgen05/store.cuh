@@ -42,6 +42,7 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
     for (int c0 = 0; c0 < C::BN; c0 += 32) {
       uint32_t part[32];                                  // of the row
       const int column = accumulator.stage * C::BN + c0;  // of tensor memory
+      // Also lanes whose row is not stored take part: the load and its wait are of the whole warp.
       gg::ptx::tcgen05_ld_32x32b_x32(part, gg::ptx::tmem_at(memory.sums, warp * 32, column));
       gg::ptx::tcgen05_wait_ld(part);
 #pragma unroll
