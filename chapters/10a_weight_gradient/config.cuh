@@ -15,6 +15,8 @@ constexpr int ROW_BYTES = 128;  // of a box
 constexpr int BOX_BYTES = BK * ROW_BYTES;              // BK tokens, BOX columns of each
 constexpr int BOXES_A = 2, BOXES_B = 2;                // of a slice of a block's tile
 constexpr int BM = BOXES_A * BOX, BN = BOXES_B * BOX;  // rows and columns of D in a block's tile
+// A wgmma sums over 16 tokens. And the swizzle wants boxes that begin at multiples of 1024.
+static_assert(BK % 16 == 0 && BOX_BYTES % 1024 == 0);
 // A wgmma makes 64 rows of D, from the 64 columns of a box of A. multiply.cuh has sums for two.
 static_assert(BOX == 64 && BOXES_A == 2);
 // A box of D in f32, as TMA stores it: so many rows and columns, 128 bytes a row. K is a multiple of
@@ -33,16 +35,21 @@ static_assert(D_ROWS == 8 && D_COLUMNS == 32);
 template <int STAGES_, int CLUSTER_, int BOXES_D_>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
+  // Turns and schedule_tiles find the other consumer, and its mailbox, by `^ 1`.
+  static_assert(CONSUMERS == 2);
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER, BOXES_D = BOXES_D_;
+  // A consumer gives back a slice's stage only when it has started the products of the next slice,
+  // which must have landed by then, in another stage.
+  static_assert(STAGES >= 2);
   static_assert(BOXES_B % CLUSTER == 0);
-  // In each call of store_boxes a warp fills 2 * BN / D_COLUMNS boxes, from its first one on. Before
-  // it fills one it waits until at most its last BOXES_D - 1 copies are under way. These are the
-  // other boxes' in the next call too only if a call has filled all of them equally often.
+  // A call of store_boxes makes 2 * BN / D_COLUMNS copies, from the warp's boxes in turn, beginning
+  // with its first one. Before it fills a box, it waits until at most the last BOXES_D - 1 copies are
+  // under way. Those are of the other boxes, across calls too if each call ends with the last box.
   static_assert(2 * BN / D_COLUMNS % (BOXES_D > 0 ? BOXES_D : 1) == 0);
   static constexpr int A_BYTES = BOXES_A * BOX_BYTES, B_BYTES = BOXES_B * BOX_BYTES;  // of a slice
   static constexpr int B_OFFSET = STAGES * A_BYTES;  // all stages of A lie before those of B
