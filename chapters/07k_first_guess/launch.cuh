@@ -34,7 +34,7 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 // which the caller knows without reading it; `rows` may be more. m_total is only used to choose the
 // tile: if it is wrong, D is right all the same.
 // rows_each: the rows of every group, or 0 if groups differ or nobody knows. If it is wrong, D is
-// right all the same, but later.
+// right all the same, but later. It must not be negative, and an int must hold groups * rows_each.
 // `tile` 0x0: 64x64, if each such tile can have four multiprocessors; else 256x128. A tile of 64x64
 // has K in four splits, or in two where there are only two or three multiprocessors. 256x128 comes
 // in pairs where there are two.

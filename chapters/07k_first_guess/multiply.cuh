@@ -43,6 +43,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   // Each block loads its part of that slice only after its own `empty` has ended the phase.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
+    static_assert(C::CLUSTER <= 32, "the discard needs all these threads in the first warp");
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
   // [/release]
@@ -53,9 +54,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   if (!holds) {
     // Releases each guessed slice, if any, once it has landed: the loading warp needs the stages for
     // the found tile, and the block must not end while TMA writes to it.
-    // Only the first warp waits; the other three only turn their rings. After its release the next
-    // slice may land in the stage, and a warp that looked for phase 0 only then would wait for phase
-    // 2. In the main loop all four have waited before a release: the product needs them.
+    // Only the first warp waits, whose threads release; the other three only turn their rings. After
+    // a release the next slice may land in the stage, and a warp that looked for phase 0 only then
+    // would wait for phase 2. In the main loop all four have waited before a release, to multiply.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
