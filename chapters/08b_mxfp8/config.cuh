@@ -28,8 +28,9 @@ static_assert(BK == ATOM_BLOCKS * PRODUCT_K);
 // Groups have multiples of so many rows, which `plan` checks. BM would do here; pairs of blocks, in
 // chapter 08d, need 256.
 constexpr int PAD_ROWS = 256;
-static_assert(PAD_ROWS % BM == 0 && BM % ATOM_ROWS == 0);  // tiles have all their rows, and begin atoms
-constexpr int SHARED_BYTES = 226 * 1024;                   // of 227 KB: barriers and the like have the last
+static_assert(PAD_ROWS % BM == 0);        // tiles have all their rows
+static_assert(BM == ATOM_ROWS);           // a slice has one atom of SFA: one in TMA's box, and one copy
+constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // T: of A and B. D: of D. BN: columns of a tile.
 template <class T_, class D_, int BN_>
