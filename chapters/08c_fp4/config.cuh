@@ -17,15 +17,18 @@ constexpr int THREADS = 32 * (STORE_WARPS + 2);
 constexpr int BM = 128;                   // rows of a tile: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == BM);    // store.cuh: thread r of these warps has row r, in lane r
 constexpr int BK = 256, ROW_BYTES = 128;  // depth of a slice: rows of 128 bytes, the most that TMA swizzles
-static_assert(BK == 2 * ROW_BYTES);       // elements of 4 bits
 constexpr int PRODUCT_K = 64, PRODUCT_BYTES = 32;  // depth of a product, and its bytes of a row
-// An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
+static_assert(BK == 2 * ROW_BYTES && PRODUCT_K == 2 * PRODUCT_BYTES);  // elements of 4 bits
+// An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory it has four
+// columns, each with 32 rows, four times the same, 32 lanes apart.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
-// Groups have multiples of so many rows. Tiles here need multiples of BM; pairs of blocks would need 256.
+// Groups have multiples of so many rows, which `plan` checks. BM would do here; pairs of blocks, in
+// chapter 08d, need 256.
 constexpr int PAD_ROWS = 256;
-static_assert(PAD_ROWS % BM == 0 && BM % ATOM_ROWS == 0);  // tiles have all their rows, and begin atoms
-constexpr int SHARED_BYTES = 226 * 1024;                   // of 227 KB: barriers and the like have the last
+static_assert(PAD_ROWS % BM == 0);        // tiles have all their rows
+static_assert(BM == ATOM_ROWS);           // a slice's SFA is one row of atoms, in TMA's box and in the copies
+constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // V neighbours along K share a scale, of type Scale. D: the type of D. BN: columns of a tile.
 template <class Scale_, int V_, class D_, int BN_>

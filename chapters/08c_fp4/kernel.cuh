@@ -32,6 +32,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   Memory memory;
   memory.a_tile_addr = gg::ptx::shared_addr(shared);
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  // After all A and B, whose stages begin at multiples of 1024 bytes; atoms need multiples of 128.
   memory.sfa_tile_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
   memory.sfb_tile_addr = memory.sfa_tile_addr + STAGES * C::SFA_BYTES;
   memory.full_addr = gg::ptx::shared_addr(bars);
@@ -50,6 +51,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     gg::ptx::fence_mbarrier_init();
   }
   if (warp == MULTIPLIER) {
+    // Sums and scales take over 256 columns, and only a power of two can be allocated.
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS>(gg::ptx::shared_addr(&sums_slot));
     // Other blocks may allocate now. There are none: shared memory has room for one block.
     gg::ptx::tcgen05_relinquish_alloc_permit();

@@ -12,8 +12,9 @@
 namespace chapter {
 
 // A [rows,K/2], B [G,N,K/2] in bytes of two elements, the even one low; D [rows,N], ends[G] without a 0 in
-// front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB
-// [G][N/128][K/4V][512], rounded up. K: a multiple of 32; N: of 8.
+// front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/(4V)][512], SFB
+// [G][N/128][K/(4V)][512], rounded up. K: multiples of 32, N: multiples of 8. An atom's bytes past K must
+// not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: they are multiplied by zeros.
 template <class Scale, int V, class D>
 void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint8_t* sfb, D* d,
             const int* ends, int64_t rows, int groups, int n, int k, gg::TileShape tile, int blocks,
@@ -46,7 +47,8 @@ void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint
   };
   // [/map]
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
-  // The bytes of these four boxes are STAGE_BYTES of config.cuh.
+  // The bytes of these four boxes are STAGE_BYTES of config.cuh. If N ends inside a tile, SFB's box
+  // may reach past the group's atoms: what it brings then scales columns that are not stored.
   const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atom_rows(rows), 1),
                      scale_map(sfb, groups * atom_rows(n), tile.n / ATOM_ROWS)};
   const int multiprocessors = gg::multiprocessors();

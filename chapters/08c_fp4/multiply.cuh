@@ -36,8 +36,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
       // [scales]
-      // All slices use the same columns: copies must execute after this thread's earlier products, which PTX
-      // does not promise in words.
+      // All slices use the same columns: these copies must execute after the products of the slice
+      // before, which read them. This is assumed: PTX does not promise it.
       const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
       const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
       for (int atom = 0; atom < C::ATOMS; ++atom) {
@@ -65,7 +65,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
             k_tile > 0 || product > 0);
       }
       // [/multiply]
-      gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // when copies and products are done
+      gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // arrives when products and copies are done
     }
     gg::ptx::tcgen05_commit(memory.ready_addr + accumulator.stage * 8);  // and the tile's
     accumulator.next();
