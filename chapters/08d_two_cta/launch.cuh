@@ -55,7 +55,8 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d
              multiprocessors);
   plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
   GG_CHECK(cudaGetLastError());
-  // x: the rank in the pair, y: which pair. All roles rely on it.
+  // x: the rank in the pair, y: which pair. All roles rely on it. `__cluster_dims__` in kernel.cuh
+  // makes blocks with the same y a cluster.
   const dim3 grid(CTA_GROUP, unsigned(multiprocessors / CTA_GROUP));
   gg::launch_kernel({.grid = grid, .threads = THREADS, .shared_bytes = SHARED_BYTES, .stream = stream},
                     kernel, maps, d, ends, groups, n, k);
