@@ -57,6 +57,7 @@ class AddSums {
   // Invariant: rank 0's room holds sums of one tile. All of its threads have read them before it
   // arrives at `read`, and a sender waits for that before it sends the next tile's. So `landed`
   // never counts bytes of two tiles, and no thread is two phases late.
+  // Neither wait needs products or sums of a later tile, so blocks do not wait in a circle.
   template <int SUMS>
   __device__ void send_or_add(float (&sums)[SUMS]) {
     if (k_rank_ > 0) {
@@ -71,7 +72,7 @@ class AddSums {
   static_assert(C::CLUSTER == 1 || C::SPLIT == 1, "mapa and arrive_in get ranks along K");
   static constexpr int THREADS = 128;
   static_assert(C::SPLIT <= THREADS, "thread r of rank 0 arrives at the `read` of rank r");
-  static constexpr int SUM_STRIDE = THREADS * 4;   // bytes from a thread's sums[i] to its sums[i + 1]
+  static constexpr int SUM_STRIDE = THREADS * 4;   // bytes of all threads' sums[i]
   static constexpr int BLOCK_FLOATS = C::BM * 64;  // room for one block's sums
   static_assert((C::SPLIT - 1) * BLOCK_FLOATS * 4 == C::SUMS_BYTES);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Four warps bring sums from tensor memory to D, while the next tile is multiplied.
-// They wait for `ready` and signal `taken`.
+// Four warps bring sums from tensor memory to D, with two accumulators while the next tile is
+// multiplied. They wait for `ready` and signal `taken`.
 
 #pragma once
 
@@ -18,6 +18,7 @@ namespace chapter {
 // 16 bytes of D from the sums of as many columns as they hold.
 template <class D>
 __device__ uint4 pack(const uint32_t* sums) {
+  static_assert(sizeof(D) == 2);  // two to a word
   uint4 words;
   uint32_t* word = &words.x;
   for (int i = 0; i < 4; ++i)

@@ -66,8 +66,9 @@ struct Maps {
   CUtensorMap a, b, sfa, sfb;
 };
 
-// kernel.cuh gives both blocks the same numbers. Products, copies and commits rely on it: each is told one
-// address, for both blocks.
+// kernel.cuh lays both blocks out alike: the same offsets in shared memory, the same columns of tensor
+// memory. (Shared addresses still differ in the block's rank, bits 24 and up.) Products, copies and
+// commits rely on it: each is given rank 0's address, and acts at the same offset in both blocks.
 // Only rank 0's `full` and `taken` are used, for the whole pair. A commit arrives at `empty` and `ready` of
 // each of the two blocks.
 struct Memory {
