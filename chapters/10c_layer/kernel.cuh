@@ -15,11 +15,13 @@ constexpr int THREADS = 256;
 constexpr int CHUNK = 8;    // bf16 of 16 bytes, which a thread reads and writes at once
 constexpr int UPDATED = 4;  // weights of a thread of `descend`, 16 bytes of f32
 
+static_assert(CHUNK * sizeof(bf16) == sizeof(uint4) && UPDATED * sizeof(float) == sizeof(float4));
 static_assert((THREADS & (THREADS - 1)) == 0, "`compare` adds its squares by halves");
 static_assert(gg::epilogue::GLU_COLUMNS % CHUNK == 0, "in `glu` the ups of a chunk of gates are a chunk");
 static_assert(CHUNK % UPDATED == 0, "rows of whole chunks: then `descend` leaves no weight out");
 
-// Eight bf16 as floats. The harness refuses rows that are no whole number of chunks.
+// Eight bf16 as floats. The harness refuses a `hidden` that is no multiple of 8 and an `inner` that
+// is none of 32. So rows are whole chunks, and each 32 gates of c have their 32 ups.
 struct Chunk {
   float of[CHUNK];
   __device__ static Chunk unpack(const uint4& words) {

@@ -117,6 +117,8 @@ inline Launches backward(const Sizes& s, const Tensors& t) {
 }
 // [/backward]
 
+// Two rates, as the harness draws the first weights by these launches too (layer.h), with another
+// variance for W1 than for W2.
 // 14 bytes for each weight, 7 times the 2 of bf16: gradient and weight are read in f32, and the weight
 // is written in f32 and in bf16.
 inline Launches update(const Sizes& s, const Tensors& t, float rate1, float rate2) {
