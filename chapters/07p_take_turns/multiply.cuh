@@ -128,7 +128,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       // [loop]
       turns.wait(consumer);
-      // 192 sums are 96 instructions, which run while the other consumer's last slice is multiplied.
+      // With 192 rows 96 instructions of two sums each, while the other's last slice is multiplied.
       // 07m has a false predicate in a tile's first wgmma instead, which then ignores the sums. But
       // to ptxas it reads them, so the old sums might keep registers until the epilogue's end.
 #pragma unroll
