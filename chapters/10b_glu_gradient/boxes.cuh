@@ -43,8 +43,8 @@ class Boxes {
     row0_ = tile.row0;
     rows_ = tile.rows;
     col0_ = col0;
-    // All threads have read what they stored of the last tile's boxes. TMA may write there without
-    // a fence: their words were fenced in put, and since then they have only read.
+    // After it no thread reads a box of the last tile any more, as store_rows does. TMA may write
+    // there without a fence: what threads wrote was fenced in put, and since then they only read.
     gg::ptx::bar_sync(barrier_, 128);
     if (thread_ == 0) {
       gg::ptx::bulk_wait_group_read<0>();  // TMA has read what it stored

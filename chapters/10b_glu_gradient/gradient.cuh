@@ -17,8 +17,9 @@ namespace chapter {
 // A thread has sums of two rows of a box's height, 64 rows: this one, and the one 8 rows below.
 __device__ inline int thread_row(int thread) { return thread / 32 * 16 + thread % 32 / 4; }
 
-// Factors of a thread's rows in a tile: prob[half][i] is that of row half * 64 + thread_row + i *
-// 8. They are read before the tile is multiplied, so that no product waits for them.
+// Factors of a thread's rows in a tile: prob[half][i] is that of row half * 64 + thread_row + i * 8.
+// It is 0 if that row is not the tile's: make_box relies on it. They are read before the tile is
+// multiplied, so that no product waits for them.
 struct Factors {
   float alpha, prob[2][2];
 
@@ -29,7 +30,7 @@ struct Factors {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const int row = half * HALF + thread_row(thread) + i * 8;
-        prob[half][i] = row < tile.rows ? operands.prob[tile.row0 + row] : 0;  // or none of the tile's
+        prob[half][i] = row < tile.rows ? operands.prob[tile.row0 + row] : 0;
       }
     }
   }
@@ -42,11 +43,11 @@ struct Factors {
 // [fold]
 template <int KEPT = 8>
 __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
-  const bool keeps_upper = lane & 2 * KEPT;
+  const bool keeps_second = lane & 2 * KEPT;
 #pragma unroll
   for (int i = 0; i < KEPT; ++i) {
-    const float given = keeps_upper ? sums[i] : sums[i + KEPT];
-    const float kept = keeps_upper ? sums[i + KEPT] : sums[i];
+    const float given = keeps_second ? sums[i] : sums[i + KEPT];
+    const float kept = keeps_second ? sums[i + KEPT] : sums[i];
     sums[i] = kept + __shfl_xor_sync(~0u, given, 2 * KEPT);
   }
   if constexpr (KEPT > 2) fold<KEPT / 2>(sums, lane);

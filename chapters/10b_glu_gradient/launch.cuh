@@ -66,7 +66,7 @@ inline void add(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes
                     n);
 }
 
-// In pairs, where there is room for one.
+// In pairs of blocks, where there is room for one.
 inline void launch(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, bool geglu,
                    cudaStream_t stream) {
   if (sizes.rows > 0) {  // else there is no tensor to map

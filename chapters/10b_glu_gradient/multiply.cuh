@@ -104,6 +104,7 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
       for (int kk = 0; kk < BK; kk += 16) {
         constexpr auto k_major = gg::ptx::Major::k, n_major = gg::ptx::Major::mn;
         const auto columns = gg::ptx::wgmma_advance(b, kk * ROW_BYTES);
+        // A tile's first wgmma ignores what is in `upper` and `lower`: an earlier tile's sums.
         const bool adds = slice > 0 || kk > 0;
         gg::ptx::wgmma<bf16, bf16, k_major, n_major>(upper, gg::ptx::wgmma_advance(a, kk * 2), columns, adds);
         if constexpr (HAS_LOWER)
