@@ -19,7 +19,7 @@ constexpr int THREADS = 32 * (STORE_WARPS + 3);
 constexpr int BLOCK_ROWS = 128;                     // rows of a block: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == 2 * BLOCK_ROWS);  // store.cuh: warps w and w + 4 have the same rows
 constexpr int BN = 256;                             // columns of a tile
-constexpr int BOX = 128;                            // columns of B that one load brings, for a slice
+constexpr int BOX = 128;                            // columns of B in a box, rows in one of A: maps.cuh
 constexpr int ROW_BYTES = 128;                      // of a slice: the most that TMA swizzles
 constexpr int PRODUCT_BYTES = 32;                   // of a row, for one product
 // An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
@@ -91,8 +91,9 @@ struct Maps {
   bool kn;             // B is [K,N]; FP8 only
 };
 
-// The same addresses in all blocks of a cluster. Of those that multiply together, only the leader's `full`
-// and `taken` are used; a commit arrives at `ready` of each, and at `empty` of all blocks of the cluster.
+// The same addresses in all blocks of a cluster: multicasts, commits and products of a pair are passed one
+// address for all. Of blocks that multiply together, only the leader's `full` and `taken` are used; a commit
+// arrives at `ready` of each, and at `empty` of all blocks of the cluster.
 struct Memory {
   // Shared memory.
   unsigned char* output;   // [STORE_WARPS][OUTPUT_BYTES]
@@ -104,7 +105,8 @@ struct Memory {
   uint32_t empty_addr;  // [STAGES] barriers: the slice has been multiplied. One of each leader, by a commit.
   uint32_t ready_addr;  // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
   // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
-  // One arrival of each storing warp of the blocks that multiply together.
+  // One arrival of each storing warp of the blocks that multiply together, also of one that has no columns of
+  // this tile, and only after its wait for `ready`: else two of its arrivals could be in the same phase.
   uint32_t taken_addr;
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further

@@ -18,8 +18,8 @@ static_assert(PART == 32);
 // Rows of a warp, one in each lane, and of a box: a scale block of each column.
 constexpr int WARP_ROWS = 32;
 static_assert(WARP_ROWS == Output::BOX_ROWS);
-// SFD_col: a block's rows begin an atom and fill it, and so do a group's. store.cuh goes on to the
-// end of an atom's columns. So all bytes of the atoms are stored, which have these sizes:
+// SFD_col: a block's rows are the four scale blocks of an atom, so a group's rows fill whole atoms.
+// store.cuh goes on to the end of an atom's columns, so every byte of these atoms is stored.
 static_assert(BLOCK_ROWS == ATOM_BLOCKS * WARP_ROWS && PAD_ROWS % BLOCK_ROWS == 0);
 static_assert(gg::ScaleLayout::kAtomRows == ATOM_ROWS && gg::ScaleLayout::kAtomBlocks == ATOM_BLOCKS);
 
@@ -176,8 +176,8 @@ class Epilogue {
     // [/codes]
   }
 
-  // Few registers are left: with 160 of the 168 that a thread may have, ptxas spills. The source does not
-  // show which change does: build with GG_MACHINE_CODE=ON, where a spill is an error.
+  // Few of the 168 registers that a thread may have are left, and the source does not show which change
+  // makes ptxas spill some: build with GG_MACHINE_CODE=ON, where a spill is an error.
   const Maps& maps_;
   const Operands& operands_;
   Output& output_;

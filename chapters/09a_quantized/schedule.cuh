@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of all groups' tiles, as in chapter 07a, and the warp of each cluster of blocks that takes tiles
-// from it. A mailbox in each block hands their numbers to the other warps, which find the
-// tiles for themselves.
+// The list of all groups' tiles, as in chapter 07a, and the warp of each cluster that takes tiles from it.
+// Here a tile has C::BM rows: what sharing blocks take is one, though each multiplies a half of it alone.
+// A mailbox in each block hands their numbers to the other warps, which find the tiles for themselves.
 
 #pragma once
 
