@@ -45,8 +45,8 @@ double estimate(const Sizes& sizes, int multiprocessors) {
     const double latency = 2600.0 / C::STAGES;
     // 128 bytes a cycle of shared memory, assumed: a wgmma reads 64 columns of B and all rows of A, TMA
     // writes each once. Timed tiles of 128x256 contradict it (07p's README, Measured): this is too much.
-    // It stays because all times in results.md are of tiles that were chosen with it. Without it, six
-    // of the twelve problems timed there would get 128x256.
+    // It stays because all times in results.md are of tiles that were chosen with it. Without it,
+    // seven of the twelve problems timed there would change to 128x256.
     const double shared = (C::PAIRS * (PAIR + rows) + rows + C::BN) * ROW_BYTES / 128;
     // (2) A tile: its slices. But where these take less than its end, half of both together: each
     // consumer takes so long for a tile, and the two are at work at the same time.

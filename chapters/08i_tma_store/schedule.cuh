@@ -53,7 +53,7 @@ struct Tile {
 
 // How tiles get to the warps that work on them: a ring in each block.
 struct Mailbox {
-  static constexpr int AHEAD = 2;  // tiles that are known before they are begun
+  static constexpr int AHEAD = 2;  // slots: tiles that are known before they are begun; 1 or more
   uint64_t full[AHEAD];            // barriers: a number has come
   uint64_t empty[AHEAD];           // barriers: all readers of the pair have read it; rank 0's is used
   int number[AHEAD];               // of a tile; one that is not below the count of tiles ends the work
@@ -71,8 +71,8 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
     const int read = number[ring.stage];
     __syncwarp();  // all lanes have read it
-    // The arrival must not overtake this load: another number would be read. `has_come` is true whatever was
-    // loaded, and cannot be answered before.
+    // The arrival must not overtake this load: another number would be read. `has_come` is true for each
+    // number, as none is negative, and cannot be answered before the number is loaded.
     if (gg::ptx::elect() && gg::ptx::has_come(read)) {
       gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[ring.stage]), 0));
     }
