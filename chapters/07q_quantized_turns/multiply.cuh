@@ -100,9 +100,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   Tile tile;
   bool more = tiles.first(tile);
   while (more) {
-    // Loads what the epilogue needs first, as a rule while the other consumer multiplies. Ends with
-    // a bar_sync: outputs and row codes may be overwritten after it, and warp 0 has seen all slices
-    // of a wrong guess land (above).
+    // Loads what the epilogue begins with, as a rule while the other consumer multiplies. Ends with a
+    // bar_sync: outputs and row codes may be overwritten after it, and in consumer 0 warp 0 has seen
+    // all slices of a wrong guess land.
     Quantiser<C> quantiser(operands, offsets, tile, n, memory.row_codes[consumer], thread, 1 + consumer);
     // [/start]
     float registers[C::HALVES][C::BM / 2];

@@ -94,6 +94,7 @@ class Quantiser {
   // [apply]
   template <int SUMS>
   __device__ __forceinline__ void apply(float (&left)[SUMS], float (&right)[SUMS], BoxStore<C>& store) {
+    static_assert(SUMS % 16 == 0 && SUMS <= C::BM / 2);  // whole boxes, 16 sums in each half
     constexpr int BOXES = SUMS / 16;
     const auto sums_of = [&](int half, int box) -> float(&)[16] {
       return reinterpret_cast<float(&)[16]>((half == 0 ? left : right)[box * 16]);
@@ -178,7 +179,7 @@ class Quantiser {
 
   // Finds the largest magnitude of each row of a box in this warp's 16 columns, and writes the code
   // that these alone would have to row_codes_. Eight lanes have the same rows: they trade, until
-  // each has one row, row_of_lane. Returns the magnitude of that row's 16 columns, NaN if one is NaN.
+  // each has one row, row_of_lane. Returns that row's largest magnitude, NaN if one is NaN.
   // [trade]
   __device__ uint32_t trade_row_maxima(const float (&v)[16], int box, int half) const {
     float kept[8];
@@ -305,7 +306,7 @@ class Quantiser {
     if (!has_codes()) return;
     const gg::ScaleLayout layout = {operands_.rows, gg::scale_blocks(n_, SCALE_BLOCK)};
     const int row = thread_;
-    static_assert(ROWS <= 128);
+    static_assert(ROWS <= 128);  // a thread for each
     if (row >= ROWS) return;
     uint32_t codes = 0;
 #pragma unroll
