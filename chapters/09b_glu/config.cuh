@@ -40,6 +40,7 @@ static_assert(PART == 32);                // an x32 load, a bias for each lane, 
 static_assert(BN / 2 % (2 * PART) == 0);  // each read of a half begins with gates (columns.cuh, store.cuh)
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes
+static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // This block's rank in its cluster: launch.cuh makes it x of the grid.
