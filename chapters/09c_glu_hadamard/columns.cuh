@@ -29,9 +29,9 @@ class Columns {
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
   // Column of tensor memory that has the sums of column `col` of the tile.
   __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
-  // Column of tensor memory from which on X and Y have 64: with two reads those of the last one.
-  // They are this half's, and the next tile does not share them. With one read they are those of
-  // that read, or lie beyond N, where nobody reads sums.
+  // Column of tensor memory from which on X and Y have 64 of the half: with two reads those of the
+  // last, not shared with the next tile; with one its own, or those beyond N, which nobody reads.
+  static_assert(READS == 2);  // so these are the first 64 of the half, or the other 64
   __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : 2 * PART)); }
 
  private:

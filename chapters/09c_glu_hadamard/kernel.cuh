@@ -73,7 +73,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);
     gg::ptx::fence_mbarrier_init();
   }
-  memory.w_desc = load_w(w_tile, operands.w);  // whatever wrote W has ended before `plan` began
+  memory.w_desc = load_w(w_tile, operands.w);  // no wait for `plan`: W was written before it began
   if (warp == MULTIPLIER) {
     // All columns: so the first one has the same address in both blocks, as products of a pair want it.
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS, CTA_GROUP>(gg::ptx::shared_addr(&sums_slot));

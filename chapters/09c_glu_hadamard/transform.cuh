@@ -65,10 +65,10 @@ class Exchange {
 
 // Who: a warp of rank 0. One thread of it starts the products, for both blocks. The halves take
 //   turns: read 0 of half 0 and of half 1, then read 1 of both. Here and in the storing warps
-//   `Columns` tells how many reads a half has. In which order these warps send them is all the same.
+//   `Columns` tells how many reads a half has. These warps may send them in any order.
 // Relies on: the half whose turn it is never waits for the other one, else this could deadlock. It
 //   does wait for `ready` of its tile, and thereby for all 16 arrivals at `taken` of the tile before.
-//   But a warp arrives there before it sends the first X of that tile (store.cuh).
+//   But by now all X of that tile has been sent, and a warp arrives there before that (store.cuh).
 // With the butterfly (`multiplies` is false) it only walks through the tiles: the mailbox counts it.
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool multiplies) {
@@ -108,7 +108,7 @@ __device__ inline gg::ptx::Tcgen05Desc load_w(uint4 (&w_tile)[2][W_ROWS], const 
     gg::ptx::fence_proxy_async();
   }
   static_assert(W_SIZE * sizeof(bf16) == 2 * sizeof(uint4));  // a row of W is two chunks, of eight k each
-  static_assert(W_ROWS == 8);                    // so products read K_BYTES, but never ROWS_BYTES
+  static_assert(W_ROWS == 8);                    // so products need K_BYTES, but never ROWS_BYTES
   constexpr int K_BYTES = sizeof(w_tile[0]);     // leading dimension: to the next eight k
   constexpr int ROWS_BYTES = 8 * sizeof(uint4);  // stride dimension: to the next eight rows
   return gg::ptx::tcgen05_desc_k_major(gg::ptx::shared_addr(w_tile), K_BYTES, ROWS_BYTES);
