@@ -46,6 +46,7 @@ constexpr int X_COLUMNS = PART / 2;           // of tensor memory, for X of a pa
 static_assert(X_COLUMNS + PART <= 2 * PART);  // both in the 64 of Columns::x_in_tmem
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes
+static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // This block's rank in its cluster: launch.cuh makes it x of the grid.

@@ -64,8 +64,8 @@ class Epilogue {
     output_.store(operands_.c_format, &maps_.c, gate, row0(), col);
     output_.store(operands_.c_format, &maps_.c, up, row0(), col + PART);
     float x[PART];
-    // From f32, not from what C has been rounded to. A loop for each: a choice inside one would leave a
-    // branch after each element, and no two of them would be computed at a time.
+    // From f32, not from what C has been rounded to. A loop for each activation: a choice inside a loop
+    // would leave a branch for each output, and the compiler could not interleave two of them.
     if (operands_.geglu) {
 #pragma unroll
       for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::geglu(gate[i], up[i], prob_);

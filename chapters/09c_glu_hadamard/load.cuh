@@ -29,9 +29,11 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / CTA_GROUP);
     const int sfa_row = row0 / ATOM_ROWS;
     // [weights]
+    // A reference: TMA reads the map where it lies, and cannot read a thread's copy.
     const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
-    const int group = maps.discrete ? 0 : tile.group;  // where the map has this one
+    const int group = maps.discrete ? 0 : tile.group;  // which matrix of the map
     if (maps.discrete) {
+      // By all lanes, so also by the one that loads. Once in a launch for each map would do.
       gg::ptx::fence_tensormap_acquire(&weights.b);
       gg::ptx::fence_tensormap_acquire(&weights.sfb);
     }
@@ -51,6 +53,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       gg::ptx::tma_load_3d_pair(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row,
                                 full_addr);
       // Each block needs the scales of all columns. Each loads those of its own half of B, for both.
+      // Beyond N they may be another group's.
       gg::ptx::tma_load_3d_pair_multicast(sfb_addr + rank * (C::SFB_BYTES / CTA_GROUP), &weights.sfb, 0,
                                           atom0, sfb_row + rank, full_addr, PAIR_MASK);
       // [/load]

@@ -38,11 +38,11 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
     // [taken]
     const auto arrive_taken = [&] {
-      gg::ptx::tcgen05_fence_before();
+      gg::ptx::tcgen05_fence_before();  // orders this warp's loads so far before the arrival
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
-      __syncwarp();
+      __syncwarp();  // more tcgen05.ld may follow, which want all lanes together
     };
-    bool arrived = false;
+    bool arrived = false;  // for this tile: `taken` counts one arrival of each storing warp
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       uint32_t gate[PART], up[PART];  // sums of this row
@@ -52,7 +52,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       gg::ptx::tcgen05_wait_ld(gate, up);
       if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
       arrived = true;
-      // Promises the biases of `at(i + 1)`: they are those of `at(i)` in the next turn.
+      // The last argument is the `col` of the next turn's call: `apply` loads its biases now.
       epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
