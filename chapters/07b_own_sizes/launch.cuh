@@ -28,6 +28,7 @@ struct GroupArrays {
 template <class C, class T, class Offset>
 void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
                const GroupArrays<T>& arrays, int blocks, cudaStream_t stream) {
+  static_assert(sizeof(T) == 2);  // so TMA's 16 bytes are 8 elements, here and in `plan`
   // Packed groups: these are their maps, `packed` in grouped_gemm, and plan does not read them. Sizes of
   // their own: these are `blanks` in plan, which makes maps from them, and grouped_gemm does not read them.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows, 1}, {BK, C::BM, 1}),
