@@ -86,7 +86,7 @@ constexpr bool makes_16_neighbours() {
 }
 static_assert(makes_16_neighbours());
 
-// A thread's own of them: those of the gate and the up of each of its two columns of D, one in each
+// A thread's own factors: those of the gate and the up of each of its two columns of D, one in each
 // half, 8 apart. `factors` is a struct Factors as above, of any size.
 struct ColumnFactors {
   float alpha, gate_bias[2], up_bias[2];

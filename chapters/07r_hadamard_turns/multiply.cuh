@@ -186,6 +186,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
             activate(gg::epilogue::swiglu);
           }
         }
+        // Before `put`: after its bar_sync for the last box the next tile's factors may be written.
         transform.apply(words, is_inside ? factors.rows - box * STEP : 0);
         store.put(box, words, factors);
       }

@@ -17,7 +17,8 @@ constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE;  // rows and columns of W
 static_assert(W_SIZE == 16);                         // a warp's two halves of 8 columns: B's map
 
 // Who: a whole warp makes each call. An object lives for one tile's epilogue, so that W takes no
-// register during the main loop: `lane` is Self's (multiply.cuh), which is not known before.
+// register during the main loop. The compiler cannot load W earlier: its addresses depend on
+// `lane`, and Self (multiply.cuh) hides from the compiler that `lane` is the same in all tiles.
 class Transform {
  public:
   // w: [16,16]. `lane`: this one's number in the warp.
@@ -39,7 +40,8 @@ class Transform {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       // In operand B, 16 columns of X by 8 rows, a lane has two columns of row lane / 4; in `words`
-      // it has two rows of column lane / 4. So both 8x8 matrices are transposed.
+      // it has two rows of column lane / 4. So both 8x8 matrices are transposed. mma's 0 says that
+      // operand B is reg[0] and reg[1] of x.
       gg::ptx::FragmentB<bf16> x;
       x.reg[0] = gg::ptx::movmatrix_trans(words[0][j]);
       x.reg[1] = gg::ptx::movmatrix_trans(words[1][j]);
