@@ -7,7 +7,7 @@
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
 //     amax[g] = the group's largest |D| before rounding
 // New here: D in FP8 may have scales, for each 32 columns of a row a power of two S, which SFD_row has:
-// D[row, col] is then the above * norm_const / S.
+// D[row, col] is then the above * norm_const / S, and amax[g] is still without these two.
 
 #pragma once
 
