@@ -87,7 +87,9 @@ struct Maps {
   CUtensorMap a, sfa, d;
   WeightMaps weights;  // of all groups, or patterns
   bool discrete;       // each group has maps of its own
-  bool kn;             // B is [K,N]; FP8 only
+  // The map weights.b is of matrices [K,N]: coordinates in load.cuh and descriptors in multiply.cuh go by
+  // that. make_maps accepts it of FP8 only.
+  bool kn;
 };
 
 // The same addresses in all blocks of a cluster: multicasts, commits and products of a pair are passed one
