@@ -28,6 +28,7 @@ __device__ inline void store_part(void* d, int64_t first, const float (&v)[PART]
     if (i * IN_WORD < cols) to[i / 4] = {words[i], words[i + 1], words[i + 2], words[i + 3]};
   }
 }
+// A format without an `if` here is not stored: main.cu lists those that have one.
 __device__ inline void store_part(Format format, void* d, int64_t first, const float (&v)[PART], int cols) {
   if (format == Format::f32) store_part<Format::f32>(d, first, v, cols);
   if (format == Format::bf16) store_part<Format::bf16>(d, first, v, cols);

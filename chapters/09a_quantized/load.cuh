@@ -43,7 +43,7 @@ template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
   const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
   const int rank = block_rank();
-  const bool kn = C::IN_BYTE == 1 && maps.kn;  // FP4 lies along K
+  const bool kn = C::IN_BYTE == 1 && maps.kn;  // the layout of weights.b; FP4 is always [N,K]
   const int k_tiles = (k + C::BK - 1) / C::BK;
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
   Ring<C::STAGES> ring;
@@ -71,6 +71,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       load_box<C>(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
       const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
       for (int c = 0; c < BN / C::BLOCKS; c += BOX) {
+        // The contiguous dimension comes first, as in the map. With `kn` an element is a byte.
         const int c0 = kn ? col0 + c : byte0, c1 = kn ? byte0 : col0 + c;
         if constexpr (C::BLOCKS > C::CTA_GROUP) {  // sharing blocks: half `rank` of B, for both
           static_assert(BN / C::BLOCKS == BOX);    // one box, so c is 0

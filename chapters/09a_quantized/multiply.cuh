@@ -17,11 +17,11 @@ namespace chapter {
 template <class C>
 __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool b_kn) {
   // [mn_major]
-  const bool kn = C::IN_BYTE == 1 && b_kn;         // FP4 lies along K
+  const bool kn = C::IN_BYTE == 1 && b_kn;         // as load.cuh has it
   constexpr int ROWS = C::CTA_GROUP * BLOCK_ROWS;  // that are multiplied together
   const uint32_t idesc = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, ROWS, BN>() |
                          (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
-  // To the next product along K: 32 lines, or 32 bytes of each.
+  // To the next product's operand: 32 lines down, or 32 bytes further in each line.
   const int b_step = kn ? C::PRODUCT_K * ROW_BYTES : PRODUCT_BYTES;
   // [/mn_major]
   // [ranks]

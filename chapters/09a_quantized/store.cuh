@@ -22,12 +22,16 @@ template <class C>
 __device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
                             int n) {
   const int warp = int(threadIdx.x) / 32, rank = block_rank();
+  // This thread's row of the block is also its lane of tensor memory: warp w has lanes 32 * (w % 4) on.
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     // Up to the end of an atom of D's scales: those of columns from N on are code 0.
     const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
+    // So `cols` is whole reads, as `Columns` wants, and whole words of codes, of four parts each, as
+    // epilogue.cuh counts them.
+    static_assert(ATOM_ROWS % (4 * PART) == 0);
     const Columns columns(half, cols, accumulator.stage);
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
                       tile.col0 + columns.at(0));
@@ -35,14 +39,15 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
     // [taken]
     const auto arrive_taken = [&] {
-      gg::ptx::tcgen05_fence_before();
+      gg::ptx::tcgen05_fence_before();  // orders this warp's loads so far before the arrival
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, C::leader()));
-      __syncwarp();
+      __syncwarp();  // more tcgen05.ld may follow, which want all lanes together
     };
-    bool arrived = false;
+    bool arrived = false;  // for this tile: `taken` counts one arrival of each storing warp
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       uint32_t parts[2][PART];                                                       // of the row
+      // An accumulator begins where multiply.cuh puts the tile's sums.
       const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
       gg::ptx::tcgen05_ld_32x32b_x32(parts[0], sums);
