@@ -31,8 +31,8 @@ constexpr int PAD_ROWS = 256;                                       // groups ha
 static_assert(PAD_ROWS % BM == 0);                                  // tiles have all their rows
 static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin and end with atoms
 constexpr int ACCUMULATORS = 1;  // tiles of sums that fit beside the scales: products wait for the epilogue
-// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
-// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do,
+// as epilogue.cuh asserts.
 constexpr int PART = 32;
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
 static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
@@ -67,7 +67,7 @@ struct Config {
 };
 
 struct alignas(128) WeightMaps {
-  CUtensorMap b, sfb;
+  CUtensorMap b, sfb;  // in this order, without a gap: make_discrete_maps finds sfb after b
 };
 struct Maps {
   CUtensorMap a, sfa, d;

@@ -25,23 +25,30 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + r, n);
-    // Up to the end of an atom of D's scales: those of columns from N on are code 0.
+    // [cols]
+    // Columns to visit: D's, and those from N on whose codes share a word with D's. A word has the codes of
+    // 128 columns, as many as an atom has rows.
     const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
+    // [/cols]
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
+    // All parts, from the left: `apply` relies on it.
     for (int c0 = 0; c0 < cols; c0 += PART) {
       uint32_t part[PART];  // of the row
       // [taken]
       const int column = accumulator.stage * BN + c0;  // of tensor memory
       gg::ptx::tcgen05_ld_32x32b_x32(part, gg::ptx::tmem_at(memory.sums, warp * 32, column));
       gg::ptx::tcgen05_wait_ld(part);
-      if (c0 + PART >= cols) {  // this warp has read its rows: products need not wait for what follows
+      // With the last part in registers this warp reads no tensor memory before the next `ready`: from its
+      // arrival on, products may overwrite the sums.
+      if (c0 + PART >= cols) {
         gg::ptx::tcgen05_fence_before();
         if (gg::ptx::elect()) {
           gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr + accumulator.stage * 8, 0));
         }
       }
       // [/taken]
+      // From registers only: the sums may be the next tile's by now.
       epilogue.apply(part, tile.col0 + c0);
     }
     epilogue.finish();
