@@ -14,13 +14,14 @@ static_assert(BN / 2 % (4 * PART) == 0);  // a half has whole words of scales of
 // [columns]
 class Columns {
  public:
-  // half: 0 or 1; cols: how many of the tile's columns the two halves read together, a multiple of 64,
-  // and of 128 where D has scales.
+  // half: 0 or 1; cols: how many of the tile's columns the two halves read together, a multiple of
+  // 128. For whole reads 64 would do, but scales of D want whole words.
   __device__ Columns(int half, int cols, int accumulator)
       : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
 
   // The first of the 64 columns of read i. Read 0 has the shared columns, if they are in this half:
-  // accumulator 0 has them at its end, accumulator 1 at its beginning.
+  // accumulator 0 has them at its end, accumulator 1 at its beginning. config.cuh asserts that they
+  // fit into one read.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
   // False: there is no read i, and `at(i)` may lie outside the half.
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
