@@ -27,7 +27,7 @@ constexpr int PRODUCT_BYTES = 32;                     // of a row, for one produ
 // Lines of a box of A or B, ROW_BYTES each: rows of A; columns of B as [N,K], k of B as [K,N].
 constexpr int BOX = 128;
 static_assert(BOX == BN / CTA_GROUP);  // lines of [N,K]: a block's columns
-static_assert(ROW_BYTES == BOX);       // so a line of [K,N], in FP8, has these columns, too
+static_assert(BOX == ROW_BYTES);       // [K,N], in FP8: lines are a slice's k, each of a block's columns
 // An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
@@ -43,6 +43,7 @@ constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM
 constexpr int PART = 32;
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
+static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // This block's rank in its cluster: launch.cuh makes it x of the grid.
@@ -60,6 +61,7 @@ struct Config {
   static_assert(ATOM_BLOCKS % (PRODUCT_K / V) == 0);                   // its scales are in one atom
   static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;               // of a block's part of a slice
   static constexpr int B_BYTES = BN / CTA_GROUP * ROW_BYTES;
+  static_assert(A_BYTES == BOX * ROW_BYTES && B_BYTES == BOX * ROW_BYTES);  // one box each
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
   // [atoms]
   static constexpr int ATOMS = BK / V / ATOM_BLOCKS;  // of a slice's scales, side by side along K
@@ -80,8 +82,8 @@ struct Maps {
   CUtensorMap a, sfa, d;
   WeightMaps weights;  // of all groups, or patterns
   bool discrete;       // each group has maps of its own
-  // The map weights.b is of matrices [K,N]: coordinates in load.cuh and descriptors in multiply.cuh go by
-  // that. make_maps accepts it of FP8 only.
+  // B's matrices are [K,N], else [N,K]. The map weights.b, the coordinates in load.cuh and the descriptors
+  // in multiply.cuh must all go by this flag. make_maps accepts true for FP8 only.
   bool kn;
 };
 

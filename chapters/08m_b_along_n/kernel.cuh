@@ -4,6 +4,7 @@
 //
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K] or [K,N]:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
+//     (where B[g] is [K,N], B[g][k, col])
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
 // New here: TMA copies a B that is [K,N] as it lies, and the tensor core reads it as MN-major.
 
@@ -72,7 +73,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
   // [dependent]
-  // All above runs while `plan` does. All below reads the schedule that it writes.
+  // All above may run while `plan` does. Whatever reads or changes `schedule` must stay below.
+  // Other inputs need no wait: they were complete before `plan` began, as its launch is ordinary.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
   const Tiles<C> tiles(mailbox, ends, groups);

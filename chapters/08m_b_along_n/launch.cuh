@@ -33,11 +33,14 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   GG_REQUIRE(multiprocessors >= CTA_GROUP, "a pair of blocks wants 2 multiprocessors, here is %d",
              multiprocessors);
+  // [dependent]
+  // An ordinary launch: when `plan` begins, all earlier work on the stream has ended. grouped_gemm
+  // relies on that for its other inputs. Put no kernel between the two: `.dependent` is about the
+  // one directly before.
   plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
   GG_CHECK(cudaGetLastError());
   // x: the rank in the pair, y: which pair. All roles rely on it.
   const dim3 grid(CTA_GROUP, unsigned(multiprocessors / CTA_GROUP));
-  // [dependent]
   gg::launch_kernel({.grid = grid,
                      .threads = THREADS,
                      .shared_bytes = SHARED_BYTES,
