@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Tensor maps. The host makes those of A, and of weights that are one tensor each. Of discrete weights it
-// makes patterns, and the device a map for each group.
+// Tensor maps. The host makes those of A and SFA, and of dense weights. Of discrete weights it makes
+// patterns, and the device makes a map of each group's B and one of its SFB.
 
 #pragma once
+
+#include <cstddef>
 
 #include "common/kernel/check.h"
 #include "common/kernel/ptx/shared.cuh"
@@ -23,9 +25,12 @@ struct Weights {           // of all groups: in one tensor each, or discrete, by
   bool kn;  // matrices of B are [K,N]; FP8 only
 };
 
-__device__ WeightMaps discrete_maps[MAX_GROUPS];  // at a fixed place, as the schedule is
+// At a fixed address: a launch allocates nothing. As with the schedule, only one launch at a
+// time may use it.
+__device__ WeightMaps discrete_maps[MAX_GROUPS];
 
-// Each warp makes the maps of a group that its launch finds at these addresses.
+// Warp g of the grid makes group g's maps, of the addresses that are in b_ptrs and sfb_ptrs now, and
+// releases them. load_tiles acquires them.
 __global__ void __launch_bounds__(PLANNERS, 1)
     make_discrete_maps(const __grid_constant__ WeightMaps patterns, const void* const* b_ptrs,
                        const void* const* sfb_ptrs, int groups) {
@@ -35,6 +40,8 @@ __global__ void __launch_bounds__(PLANNERS, 1)
   // [maps]
   // The patterns have all but the address: lane 0 puts in that of B, lane 1 that of its scales.
   __shared__ WeightMaps of_warp[PLANNERS / 32];
+  static_assert(alignof(WeightMaps) % 128 == 0 && sizeof(CUtensorMap) == 128);  // as tensormap.* want
+  static_assert(offsetof(WeightMaps, sfb) == sizeof(CUtensorMap));              // sfb_addr relies on it
   const uint32_t b_addr = gg::ptx::shared_addr(&of_warp[warp].b), sfb_addr = b_addr + sizeof(CUtensorMap);
   if (lane < 2) {
     (lane == 0 ? of_warp[warp].b : of_warp[warp].sfb) = lane == 0 ? patterns.b : patterns.sfb;
@@ -42,12 +49,14 @@ __global__ void __launch_bounds__(PLANNERS, 1)
                                               lane == 0 ? b_ptrs[g] : sfb_ptrs[g]);
   }
   __syncwarp();  // both maps are in shared memory
+  // All lanes copy. A copy by other instructions would not release the map to TMA.
   gg::ptx::tensormap_cp_fenceproxy(&discrete_maps[g].b, b_addr);
   gg::ptx::tensormap_cp_fenceproxy(&discrete_maps[g].sfb, sfb_addr);
   // [/maps]
 }
 
-// Discrete weights get their maps on the stream.
+// Makes the maps with which the product is launched. For discrete weights it also launches
+// make_discrete_maps; the product must follow on the same stream.
 template <class C>
 Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typename C::T>& weights,
                int64_t rows, int groups, int n, int k, cudaStream_t stream) {
@@ -72,7 +81,8 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
                                 .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
-  // A pattern is the map of a single group, at an address that will be replaced.
+  // `together`: groups in one map. A pattern is a map of a single group, at an address that will be
+  // replaced: A's and SFA's stand in, as the host does not know those of discrete weights.
   const bool discrete = !weights.b;
   const int together = discrete ? 1 : groups;
   Maps maps = {};
@@ -88,7 +98,9 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   maps.discrete = discrete;
   maps.kn = weights.kn;
   if (discrete) {
-    const int threads = 256, blocks = (groups + threads / 32 - 1) / (threads / 32);
+    constexpr int threads = 256;
+    static_assert(threads % 32 == 0 && threads <= PLANNERS);          // of_warp has a place for each warp
+    const int blocks = (groups + threads / 32 - 1) / (threads / 32);  // a warp for each group
     make_discrete_maps<<<unsigned(blocks), threads, 0, stream>>>(
         maps.weights, reinterpret_cast<const void* const*>(weights.b_ptrs),
         reinterpret_cast<const void* const*>(weights.sfb_ptrs), groups);

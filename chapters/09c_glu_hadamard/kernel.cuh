@@ -67,9 +67,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
       gg::ptx::mbarrier_init(memory.x_ready_addr + half * 8, CTA_GROUP * STORE_WARPS / HALVES);
       gg::ptx::mbarrier_init(memory.y_ready_addr + half * 8, 1);
     }
-    // A reader is a warp that walks through `tiles` below: those that store and load, in both blocks,
-    // and those that multiply and transform, in rank 0. With one fewer a number could be
-    // overwritten before all have read it; with one more the scheduler would wait for ever.
+    // Readers: warps that store and load in both blocks, and that multiply and transform in rank 0.
+    // One fewer, and a number could be overwritten unread; one more, and its sender would not go on.
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);
     gg::ptx::fence_mbarrier_init();
   }
