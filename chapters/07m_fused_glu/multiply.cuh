@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
-      int last = 0;  // stage of the slice before
+      int last = 0;                                                   // stage of the slice before
 #pragma unroll 1
       for (int k_tile = 0; k_tile < slices.count; ++k_tile, ring.next()) {
         const int stage = ring.stage;

@@ -46,7 +46,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     bool arrived = false;  // for this tile: `taken` counts one arrival of each storing warp
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
-      uint32_t parts[2][PART];                                                       // of the row
+      uint32_t parts[2][PART];  // of the row
       // An accumulator begins where multiply.cuh puts the tile's sums.
       const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
