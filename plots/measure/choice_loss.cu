@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "chapters/07l_peak_hopper/choose.cuh"
+#include "choose.cuh"
 #include "common/kernel/error.h"
 
 namespace {
