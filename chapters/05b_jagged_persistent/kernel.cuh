@@ -228,8 +228,8 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // [/team]
 
   // [tile]
-  // Tiles are counted in int. They are smallest with one row and 32 columns, as in 4096 groups (the
-  // harness's most) of one row: 2^31 such tiles are 128 GiB of D, nearly all of an H200's memory.
+  // Tiles are counted in int. Tiles of 32 columns in 4096 groups (the harness's most) of one row
+  // need the least memory: 2^31 of them are 128 GiB of D, nearly all of an H200's.
   // All warps of a team find the same tiles, so all come to the team's barriers equally often.
   // bar_sync relies on it: it counts threads, and does not know in which of its calls they are.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN;
