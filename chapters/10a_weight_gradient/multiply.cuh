@@ -79,7 +79,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS);
   for (Tile tile; tiles.next(tile);) {
     // [multiply]
-    float upper[BN / 2], lower[BN / 2];  // rows 0 to 63 of the block's tile, and 64 to 127
+    // A thread's share of 64 x BN sums: of rows 0 to 63 of the block's tile, and of 64 to 127.
+    float upper[BN / 2], lower[BN / 2];
     turns.wait(consumer);
     // A group without rows leaves them so: its gradient is 0.
 #pragma unroll

@@ -13,8 +13,8 @@
 
 namespace chapter {
 
-// As wgmma leaves them, a thread has two neighbouring sums of each 8 columns, of two rows, and four lanes, a
-// quad, have all 8.
+// As wgmma leaves them, a thread has four sums of each 8 columns, one after the other in `sums`: two
+// neighbours in a row, then two in the row 8 further down. Four lanes, a quad, have all 8 columns.
 
 // f32: stores BOX rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n] has them,
 // or adds to them. Who: a whole consumer. Each warp has boxes and bulk groups of its own, so warps need not
