@@ -21,7 +21,7 @@ import tempfile
 from datetime import date
 from pathlib import Path
 
-from plots.measure.files import Choices
+from plots.measure.files import CHOICE_COLUMNS, Choices
 
 REPO = Path(__file__).resolve().parents[2]
 # N, K.
@@ -29,10 +29,10 @@ SHAPES = [(4096, 7168), (7168, 2048), (1536, 2048), (2048, 768), (3072, 4096), (
           (2880, 2880), (5760, 2880), (1024, 1024), (1408, 2048), (8192, 5120), (512, 4096), (2560, 1024)]
 GROUPS = [4, 8, 16, 32, 64, 128]
 ROWS = [4, 16, 32, 64, 128, 256, 512, 1024]  # of an average group
-# Of choice.csv: multiprocessors and 10^9 bytes a second; what --tune calls a tile, "" if nothing.
+# Multiprocessors and 10^9 bytes a second of a device.
 DEVICES = {"NVIDIA H100 80GB HBM3": (132, 3352), "NVIDIA H200": (132, 4917)}
-COLUMNS = {"256x128": "", "256x128 pairs": "256x128", "128x128": "128x128", "64x128": "64x128", "32x128": "32x128",
-           "128x64": "128x64", "32x64": "32x64", "64x64 in 2": "", "64x64 in 4": "64x64"}
+# The name that --tune has for a column of choice.csv, where it has another or, "", none.
+TUNED = {"256x128": "", "256x128 pairs": "256x128", "64x64 in 2": "", "64x64 in 4": "64x64"}
 MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem
 
 
@@ -71,9 +71,12 @@ def tuned(program: Path, m: list[int], n: int, k: int) -> tuple[str, dict[str, f
 
 
 def line_of(device: str, m: list[int], n: int, k: int, times: dict[str, float]) -> str:
-    """A problem's line of choice.csv."""
-    rates = DEVICES[device]
-    us = [f"{times[tile]:.5g}" if tile else "" for tile in COLUMNS.values()]
+    """A problem's line of choice.csv; of a device that is not known, the exit with code 2."""
+    if device not in DEVICES:
+        print(f"choice: --csv: the rates of {device} are not known, only those of {' and '.join(DEVICES)}", file=sys.stderr)
+        sys.exit(2)
+    tiles = [TUNED.get(column, column) for column in CHOICE_COLUMNS[8:]]
+    rates, us = DEVICES[device], [f"{times[tile]:.5g}" if tile else "" for tile in tiles]
     return ",".join(map(str, (device, date.today(), *rates, "drawn", " ".join(map(str, m)), n, k, *us)))
 
 
@@ -109,6 +112,8 @@ def main() -> int:
               f"{best}, {100 * loss:+.1f} %", flush=True)
         if args.csv:
             with open(args.csv, "a", encoding="utf-8") as file:
+                if not file.tell():
+                    print(",".join(CHOICE_COLUMNS), file=file)
                 print(line_of(device, m, n, k, times), file=file)
     print(distribution(losses))
     return 0

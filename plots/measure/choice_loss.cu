@@ -11,10 +11,11 @@
 // file cannot be read as that.
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,10 @@ struct Losses {
 
   void print(const char* name) const {
     double sum = 0, worst = 0;
-    for (const double loss : each) sum += loss, worst = std::max(worst, loss);
+    for (const double loss : each) {
+      sum += loss;
+      worst = std::max(worst, loss);
+    }
     const auto over = std::count_if(each.begin(), each.end(), [](double loss) { return loss > 0.05; });
     std::printf("%-10s %8zu %10d %7.1f %% %6.1f %% %9d\n", name, each.size(), not_timed,
                 each.empty() ? 0 : 100 * sum / double(each.size()), 100 * worst, int(over));
@@ -57,25 +61,35 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-// A line's problem; throws what std::stod throws, or gg::Error.
+// Throws gg::Error for what is no finite number, or has more after it.
+double number_of(const std::string& field) {
+  char* end = nullptr;
+  const double number = std::strtod(field.c_str(), &end);
+  if (field.empty() || *end || !std::isfinite(number))
+    gg::fail(gg::Exit::bad_input, "'%s' is no number", field.c_str());
+  return number;
+}
+
+// Throws gg::Error where a line is no problem.
 Problem problem_of(const std::string& line, size_t configurations) {
   const std::vector<std::string> fields = split(line, ',');
   if (fields.size() != 8 + configurations)
     gg::fail(gg::Exit::bad_input, "%zu fields, %zu are wanted", fields.size(), 8 + configurations);
   Problem p;
   p.set = fields[4];
-  p.device = {std::stoi(fields[2]), std::stod(fields[3]) * 1e9};
-  p.sizes.n = std::stoi(fields[6]);
-  p.sizes.k = std::stoi(fields[7]);
+  p.device = {int(number_of(fields[2])), number_of(fields[3]) * 1e9};
+  p.sizes.n = int(number_of(fields[6]));
+  p.sizes.k = int(number_of(fields[7]));
   int least = INT_MAX, most = 0;
   for (const std::string& rows : split(fields[5], ' ')) {
-    const int m = std::stoi(rows);
+    const int m = int(number_of(rows));
     p.sizes.m_total += m;
     ++p.sizes.groups;
-    least = std::min(least, m), most = std::max(most, m);
+    least = std::min(least, m);
+    most = std::max(most, m);
   }
   if (least == most) p.sizes.rows_each = most;
-  for (size_t i = 8; i < fields.size(); ++i) p.us.push_back(fields[i].empty() ? NAN : std::stod(fields[i]));
+  for (size_t i = 8; i < fields.size(); ++i) p.us.push_back(fields[i].empty() ? NAN : number_of(fields[i]));
   return p;
 }
 
@@ -85,7 +99,10 @@ size_t chosen(const Problem& p) {
   double least = INFINITY;
   chapter::for_each_config([&]<class C>(C) {
     const double cycles = chapter::estimate<C>(p.sizes, p.device);
-    if (cycles <= least) least = cycles, best = index;
+    if (cycles <= least) {
+      least = cycles;
+      best = index;
+    }
     ++index;
   });
   return best;
@@ -134,8 +151,6 @@ void run(const char* path) {
       about = gg::format("G=%d M=%lld N=%d K=%d: %.4g us with %s, %.4g with %s", p.sizes.groups,
                          static_cast<long long>(p.sizes.m_total), p.sizes.n, p.sizes.k, p.us[choice],
                          names[choice].c_str(), p.us[fastest], names[fastest].c_str());
-    } catch (const std::logic_error&) {
-      gg::fail(gg::Exit::bad_input, "%s, line %d: a field is no number", path, number);
     } catch (const gg::Error& error) {
       gg::fail(gg::Exit::bad_input, "%s, line %d: %s", path, number, error.what());
     }

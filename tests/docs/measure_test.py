@@ -13,7 +13,17 @@ from unittest import mock
 
 from plots.draw import publish
 from plots.measure import choice, ncu_counts, recount
-from plots.measure.files import COUNT_COLUMNS, DATA, NCU_COLUMNS, RUN_COUNT_COLUMNS, BadData, read_csv, read_errors, read_timeline
+from plots.measure.files import (
+    CHOICE_COLUMNS,
+    COUNT_COLUMNS,
+    DATA,
+    NCU_COLUMNS,
+    RUN_COUNT_COLUMNS,
+    BadData,
+    read_csv,
+    read_errors,
+    read_timeline,
+)
 from plots.measure.timeline import timeline
 from tests.docs.plots_case import ROOT, describe, main, row
 
@@ -111,11 +121,16 @@ class ChoiceTest(unittest.TestCase):
         loss, best = choice.loss_of_choice(times)
         self.assertEqual((round(loss, 3), best), (0.1, "256x128"))
         committed = (ROOT / "plots/measure/data/choice.csv").read_text(encoding="utf-8").splitlines()
-        of_each = {tile: index + 0.5 for index, tile in enumerate(choice.COLUMNS.values())}
+        tiles = [choice.TUNED.get(column, column) for column in CHOICE_COLUMNS[8:]]
+        of_each = {tile: index + 0.5 for index, tile in enumerate(tiles)}
         line = choice.line_of(device, [3, 0, 5], 64, 128, of_each).split(",")
         self.assertEqual(line[2:], ["132", "4917", "drawn", "3 0 5", "64", "128", "", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5", "",
                                     "8.5"])
-        self.assertEqual(committed[0].split(",")[8:], list(choice.COLUMNS))
+        self.assertEqual(committed[0].split(","), CHOICE_COLUMNS)
+        with self.assertRaises(SystemExit) as left, contextlib.redirect_stderr(io.StringIO()) as said:
+            choice.line_of("NVIDIA A100", [3], 64, 128, of_each)
+        self.assertEqual(left.exception.code, 2)
+        self.assertIn("the rates of NVIDIA A100 are not known", said.getvalue())
         self.assertEqual(choice.distribution([0.0, 0.018, 0.3, -0.002, 0.025, 0.043]),
                          "6 problems: 2 within 1 %, 3 within 2 %, 5 within 5 %; mean 6.4 %, median 2.1 %, worst 30.0 %")
         self.assertEqual(choice.distribution([0.06, 0.04, 0.011]),
