@@ -77,7 +77,7 @@ struct Mailbox {
 template <class C>
 class TileReceiver {
  public:
-  // `rank`: the block's, in its cluster. It has the columns behind those of the ranks before.
+  // `rank`: the block's, in its cluster. It has the columns after those of the ranks before.
   __device__ TileReceiver(Mailbox<C::CLUSTER>& mailbox, int rank) : mailbox_(mailbox), rank_(rank) {}
 
   // Who: a whole warp. False: there is no other tile.

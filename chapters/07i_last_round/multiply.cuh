@@ -69,7 +69,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: once all have read it, the tile behind it can be sent.
+      // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);

@@ -81,7 +81,7 @@ struct Mailbox {
 template <class C>
 class TileReceiver {
  public:
-  // `rank`: of the block along N. It has the columns behind those of the ranks before.
+  // `rank`: of the block along N. It has the columns after those of the ranks before.
   __device__ TileReceiver(Mailbox<C::BLOCKS>& mailbox, int rank) : mailbox_(mailbox), rank_(rank) {}
 
   // Who: a whole warp. False: there is no other tile.

@@ -81,7 +81,7 @@ struct Mailbox {
 template <class C>
 class TileReceiver {
  public:
-  // `rank`: of the block along N. It has the columns behind those of the ranks before. `holds`: whether the
+  // `rank`: of the block along N. It has the columns after those of the ranks before. `holds`: whether the
   // guess does. All warps of the worker must say the same, also the scheduling one: by it they know whether
   // the mailbox's first tile is the worker's first or second, and whether there is any.
   __device__ TileReceiver(Mailbox<C::BLOCKS>& mailbox, int rank, const Guess<C>& guess, bool holds)

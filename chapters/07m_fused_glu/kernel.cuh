@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07m: a gated linear unit behind the product.
+// Chapter 07m: a gated linear unit after the product.
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N/2]; B is [G,N,K], 32 gates and 32 ups:
 //     c[row, col] = alpha[g] * sum over k of A[row, k] * B[g][col, k] + bias[g, col]

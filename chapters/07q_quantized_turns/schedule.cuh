@@ -46,7 +46,7 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
     __syncwarp();  // else a slow lane could find `received` two phases on
   }
-  // Who: the same warp. Lane 4 r + w sends word w to block r. A block's tile has the `columns` behind those
+  // Who: the same warp. Lane 4 r + w sends word w to block r. A block's tile has the `columns` after those
   // of the ranks before.
   __device__ void send(const Tile& next, int phase, int columns) {
     wait_received(phase);

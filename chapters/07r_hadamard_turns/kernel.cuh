@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07r: a Hadamard transform in registers, behind the gated linear unit.
+// Chapter 07r: a Hadamard transform in registers, after the gated linear unit.
 //
 // Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N/2]; B is [G,N,K], 32 gates and 32 ups:
 //     c[row, col] = alpha[g] * sum over k of A[row, k] * B[g][col, k] + bias[g, col]

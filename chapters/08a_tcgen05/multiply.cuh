@@ -24,7 +24,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<C::ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile);) {
     // From here on one lane, which alone counts in `ring` and `accumulator`. No instruction of the
-    // whole warp may stand below: the others wait at the ballot of the next `tiles.next`.
+    // whole warp may stand below: the others wait in the next `tiles.next`.
     if (!elected) continue;
     // The sums of tile i - 2, which had this accumulator, have been read; tiles 0 and 1 go on at once.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);

@@ -88,7 +88,7 @@ struct TileShape {
   int m = 0, n = 0;
 };
 struct ClusterTileShape : TileShape {  // or that a cluster computes:
-  int cluster = 1;                     // of so many blocks, one behind the other along M
+  int cluster = 1;                     // of so many blocks, one after the other along M
 };
 
 }  // namespace gg

@@ -81,7 +81,7 @@ __device__ inline void st_async(ClusterAddr addr, float value, ClusterAddr bar) 
 
 // Who: all threads of a warp together, and all warps of all blocks of the cluster.
 // Does: arrives at the cluster's barrier; cluster_wait waits until all threads of the cluster have.
-// After: what they wrote before they arrived is visible behind the wait.
+// After: what they wrote before they arrived is visible after the wait.
 __device__ inline void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }

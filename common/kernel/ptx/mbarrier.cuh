@@ -42,7 +42,7 @@ __device__ inline void mbarrier_arrive(uint32_t bar_addr) {
 
 // The same at the barrier of any block of the cluster, given by mapa; writes to memory become
 // visible to this block only. Enough to say that a stage was read: waiting for the loads or the
-// wgmma that read it has done the rest. Enough too behind fences of another kind, such as tcgen05's
+// wgmma that read it has done the rest. Enough too after fences of another kind, such as tcgen05's
 // for tensor memory.
 __device__ inline void mbarrier_arrive(ClusterAddr bar) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar.value) : "memory");

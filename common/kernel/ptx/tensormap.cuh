@@ -41,7 +41,7 @@ __device__ inline void tensormap_replace_global_stride(uint32_t map_addr, int64_
                : "memory");
 }
 
-// Who: all lanes of a warp, with the same operands, behind the lane's changes and a __syncwarp.
+// Who: all lanes of a warp, with the same operands, after the lane's changes and a __syncwarp.
 // Does: copies a map from shared memory to global memory, at a multiple of 128, and hands it
 // to TMA there.
 // After: fence_tensormap_acquire by every block that uses it.

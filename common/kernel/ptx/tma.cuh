@@ -174,8 +174,8 @@ __device__ inline void bulk_load(uint32_t dst_addr, const void* src, int bytes, 
 }
 
 // Who: every thread that wrote, with ordinary stores, shared memory that a copy or wgmma is to
-//   read; or, in their place, the thread that starts the operation, behind the barrier at which
-//   it has learnt of the writes. A fence of any other thread behind the barrier does nothing
+//   read; or, in their place, the thread that starts the operation, after the barrier at which
+//   it has learnt of the writes. A fence of any other thread after the barrier does nothing
 //   for the operation.
 // Does: makes the writes that the thread has made or learnt of visible to asynchronous operations.
 // After: by those who wrote, a barrier, then the thread that starts the operation. The

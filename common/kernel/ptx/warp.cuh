@@ -13,7 +13,7 @@ namespace gg::ptx {
 // Who: a whole warp.
 // Does: true in one lane, always the same one. All lanes meet here.
 //   The compiler knows that no other lane goes on: TMA takes its operands from registers that a
-//   warp has once, and behind `lane == 0` each such instruction becomes a loop over the lanes
+//   warp has once, and after `if (lane == 0)` each such instruction becomes a loop over the lanes
 //   that might differ.
 __device__ inline bool elect() {
   uint32_t elected;

@@ -106,7 +106,7 @@ __device__ inline void wgmma_hold(float (&d)[REGISTERS]) {
 // Who: the whole warpgroup.
 // Does: hands accumulators over to wgmma that ordinary instructions have touched: before the first
 //   wgmma, and before every one whose registers were touched since. Name them, and the compiler
-//   won't move what sets them behind the fence.
+//   won't move what sets them past the fence.
 // Before: ordinary writes of shared memory want fence_proxy_async (tma.cuh) and a barrier.
 template <class... Registers>
 __device__ inline void wgmma_fence(Registers&... registers) {
