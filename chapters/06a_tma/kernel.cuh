@@ -185,8 +185,8 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// A worker is a block of two teams, each with a tile of its own: while one waits or writes its tile out, the
-// other computes. Eight warps, two for each scheduler: up to 255 registers per thread.
+// A worker is a block of two teams, each with a tile of its own: while one waits or stores its tile, the
+// other may compute. Eight warps, two for each scheduler: up to 255 registers per thread.
 template <class T, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(WORKER_THREADS, 1)
     grouped_gemm(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, T* d,
