@@ -58,6 +58,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
   gg::ptx::griddepcontrol_wait();               // the previous one has ended, and what it wrote is there
   // [/dependent]
+  // Roles part here, and warps without one end. So no barrier of the whole block may follow.
   // [roles]
   const TileReceiver tiles(mailbox);
   if (warp < C::LOADER) {
