@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(THREADS, 8)
 
   // [descriptors]
   // Rows of A's part run along k, rows of B's along n; eight of them make a pattern. BN = 8 columns are
-  // 16 bytes, which no swizzle mixes: there the step from eight rows to the next is the leading one.
+  // 16 bytes, unswizzled: there PTX takes the step from eight rows to the next as the leading one.
   constexpr gg::ptx::TileLayout A_LAYOUT = {.swizzle = DESC_SWIZZLE<BK * 2>, .stride_bytes = 8 * BK * 2};
   constexpr gg::ptx::TileLayout B_LAYOUT = {.swizzle = DESC_SWIZZLE<BN * 2>,
                                             .leading_bytes = BN == 8 ? 8 * BN * 2 : 0,
