@@ -33,7 +33,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
   Ring<C::STAGES> ring;
   // The numbers that the loading warp's Tiles goes through: both sides must count the same slices.
   for (int index = int(blockIdx.x); index < tiles; index += int(gridDim.x)) {
-    // The tile's first slice has landed, and the header before it. There is one, as K > 0.
+    // The tile's first slice has landed, and the header before it. The harness refuses K = 0.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
     const Tile tile = memory.headers[ring.stage];
     // [/consumer]
