@@ -159,9 +159,9 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 // [/store]
 
 // The launch bounds make the compiler use so few registers that RESIDENT_THREADS fit on a
-// multiprocessor: two blocks of 128 threads, or one of 256. More may fit, as of 64x64, which take half
-// the shared memory; `launch` asks CUDA how many do. Another shape of tile needs three changes in
-// `launch`, which are named there, and an entry in main.cu's `tiles`.
+// multiprocessor: two blocks of 128 threads, or one of 256. More may fit if each takes less shared
+// memory, as with tiles of 64x64; `launch` asks CUDA how many do. Another shape of tile needs three
+// changes in `launch`, which are named there, and an entry in main.cu's `tiles`.
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
@@ -277,6 +277,7 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int
   } else {
     GG_REQUIRE(tile.m == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m, tile.n);
   }
+  // Both are computed from `tile`, so they are right only if `kernel` is the one for `tile`.
   const int threads = threads_for<A, B>(tile.m);
   const int shared_bytes = shared_bytes_for(tile.m, tile.n);
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
