@@ -2,7 +2,7 @@
 //
 // Chapter 01: a loop of launches, one thread per output.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
 // New here: a grouped GEMM is G plain products, each of its own number of rows.
 

@@ -2,7 +2,7 @@
 //
 // Chapter 02: one launch, shared-memory tiles, a register micro-tile.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
 // New here: a block shares slices of A and B, a thread has 8 x 8 sums, the grid's z is the group.
 

@@ -2,7 +2,7 @@
 //
 // Chapter 03: ldmatrix, mma.sync and cp.async in stages.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
 // New here: tensor cores multiply a slice while copies of the next STAGES - 1 are under way.
 

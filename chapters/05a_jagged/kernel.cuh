@@ -2,7 +2,7 @@
 //
 // Chapter 05a: packed rows, and nothing but offsets to find them by.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
 // New here: the grid does not depend on the offsets, so the host launches without knowing them.
 

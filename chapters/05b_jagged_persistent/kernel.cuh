@@ -2,7 +2,7 @@
 //
 // Chapter 05b: one worker per multiprocessor, every W-th tile of all groups.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
 // New here: tiles are counted through all groups, so a worker's share does not depend on whose rows they are.
 

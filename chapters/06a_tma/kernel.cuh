@@ -2,7 +2,7 @@
 //
 // Chapter 06a: TMA loads the slices, and mbarriers count their bytes.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N], and B[g] is [K,N], N contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][k, col]
 // New here: one thread orders a whole slice, and an mbarrier says when all of it has landed.
 

@@ -2,7 +2,7 @@
 //
 // Chapter 07a: one warp loads, eight multiply, along a schedule that the device makes.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: loading and multiplying are loops of different warps, held together by barriers alone.
 

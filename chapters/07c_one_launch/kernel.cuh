@@ -2,7 +2,7 @@
 //
 // Chapter 07c: one launch. A warp of each block finds its tiles while the others load and multiply.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: no kernel plans beforehand, for a warp of each block schedules its tiles. And blocks
 // may start while the kernel before still runs.

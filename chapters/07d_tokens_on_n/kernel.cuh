@@ -2,7 +2,7 @@
 //
 // Chapter 07d: A and B swap places: the tensor cores compute D transposed.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: tokens, of which a group has any number, are wgmma's N. So a tile multiplies its rows
 // rounded up to 32, and may have up to 256.

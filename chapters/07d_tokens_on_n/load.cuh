@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp brings slices of A and B to shared memory, as far ahead as there are stages.
+// The loading warp brings slices of A and B to shared memory: ahead of the consumers by as many
+// slices as there are stages, but by one tile at most, since the mailbox has one place.
 // It waits for `empty`. TMA's bytes signal `full`.
 
 #pragma once
@@ -14,6 +15,8 @@
 
 namespace chapter {
 
+// Who: the loading warp. It must count as many slices for a tile as multiply_tiles does: where one
+// side counts a slice more, it waits for ever.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiver tiles, int k) {
   const int k_tiles = (k + BK - 1) / BK;

@@ -69,7 +69,7 @@ class TileReceiver {
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
 // first_group_ + l. Tiles are counted in int: each has at least 144 bytes of B and D (one row, 8
-// columns, K = 8), so 2^31 of them over 300 GB. Rows too: an offset is below 2^31 (gg::Offsets).
+// columns, K = 8), so 2^31 of them have over 300 GB. Rows too: an offset is below 2^31 (gg::Offsets).
 template <class C>
 class TileFinder {
  public:

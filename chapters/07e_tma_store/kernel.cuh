@@ -2,7 +2,7 @@
 //
 // Chapter 07e: D is stored by TMA, during the products of the next tile.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: a tile's sums go through shared memory, from where TMA stores them while the next is multiplied.
 

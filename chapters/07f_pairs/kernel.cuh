@@ -2,7 +2,7 @@
 //
 // Chapter 07f: pairs of blocks side by side in N have the same tokens, and load them once.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: each block of a cluster loads one half of a slice of A, for both.
 

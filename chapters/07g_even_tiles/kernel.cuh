@@ -2,7 +2,7 @@
 //
 // Chapter 07g: the tiles of a group have nearly as many rows as each other.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: a group's steps of 32 rows are spread over a column's tiles: widths differ by one step at most.
 

@@ -2,7 +2,7 @@
 //
 // Chapter 07h: whoever begins a tile takes the next one.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: workers claim their tiles from a counter.
 

@@ -2,7 +2,7 @@
 //
 // Chapter 07j: few tiles: the blocks of a cluster have one together.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: a block multiplies some slices of K, and the block of rank 0 adds up its cluster's sums.
 

@@ -2,7 +2,7 @@
 //
 // Chapter 07k: where all groups have the same number of rows, the first loads do not wait for offsets.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: a block computes its first tile from the number of rows that each group has, as the
 // caller says, and loads its first slices. Meanwhile each warp with a role checks it by the offsets.

@@ -2,7 +2,7 @@
 //
 // Chapter 07l: tiles as each problem wants them.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N]; B is [G,N,K], or [G,K,N]:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], or [G,K,N]:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: the host chooses among nine configurations of the kernel, by an estimate of cycles.
 

@@ -2,7 +2,7 @@
 //
 // Chapter 07o: D quantised by rows, for the next product, and by columns, for the backward pass.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], D and D_col [M,N], multiples of 128; B
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K], D and D_col [M,N], multiples of 128; B
 // is [G,N,K]:
 //     v[row, col] = alpha[g] * (sum over k of A[row, k] * B[g][col, k]) * prob[row]
 //     with a bias: alpha[g] * (the sum) + prob[row] * bias[g, col]

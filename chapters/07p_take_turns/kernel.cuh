@@ -2,7 +2,7 @@
 //
 // Chapter 07p: a gated linear unit after the product, and consumers that take turns.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and D [M,N/2]; B is [G,N,K], 32 gates and 32 ups:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N/2]; B is [G,N,K], 32 gates and 32 ups:
 //     c[row, col] = alpha[g] * sum over k of A[row, k] * B[g][col, k] + bias[g, col]
 //     D[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart; or
 //                   geglu of the two (common/kernel/epilogue_glu.cuh)

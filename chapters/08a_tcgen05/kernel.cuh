@@ -2,7 +2,7 @@
 //
 // Chapter 08a: one thread multiplies, and the sums live in tensor memory.
 //
-// Group g has rows offsets[g] .. offsets[g+1] of A and D, and B[g] is [N,K], K contiguous:
+// Group g has rows offsets[g] .. offsets[g+1]-1 of A and D, and B[g] is [N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: tcgen05. One warp loads, one thread multiplies, four warps store the tile before.
 

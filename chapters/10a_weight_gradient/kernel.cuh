@@ -2,7 +2,7 @@
 //
 // Chapter 10a: the gradient of the weights, whose sum runs over a group's rows.
 //
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K] and B [M,N]; D is [G,K,N]:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and B [M,N]; D is [G,K,N]:
 //     D[g][i, j] = sum over the group's rows r of A[r, i] * B[r, j]
 // New here: the inner dimension is ragged. Tiles of D are known beforehand, and the offsets say how
 // long their sums are. A token, that is a row of A and B, is a k of wgmma. `k` counts rows of D, which

@@ -4,7 +4,7 @@
 //
 // The forward pass made x = GLU(C) prob, [M,N]. The loss by x is its gradient: the derivative of
 // the loss by each number of x.
-// Group g owns rows offsets[g] .. offsets[g+1] of A [M,K], C [M,2N] and D [M,2N]; B is [G,K,N]:
+// Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K], C [M,2N] and D [M,2N]; B is [G,K,N]:
 //     y[row, col] = alpha[g] * sum over k of A[row, k] * B[g][k, col], the loss by x[row, col]
 //     D = the loss by C, dprob [M] that by prob (epilogue_glu.cuh)
 //     dbias [G,2N] = the sum of a group's rows of D, each before it is rounded

@@ -14,7 +14,7 @@
 
 namespace chapter {
 
-// The rows of all experts: those of expert g are offsets[g] .. offsets[g+1].
+// The rows of all experts: those of expert g are offsets[g] .. offsets[g+1]-1.
 struct Rows {
   const int32_t* offsets;  // [experts+1], on the device
   int experts, count;

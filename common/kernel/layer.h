@@ -27,7 +27,7 @@ struct LayerSizes {
 // In the machine's memory, row-major. Rows are sorted by expert.
 struct LayerTensors {
   // The router gives these.
-  const int32_t* offsets;   // [experts+1]: expert g has rows offsets[g] .. offsets[g+1]
+  const int32_t* offsets;   // [experts+1]: expert g has rows offsets[g] .. offsets[g+1]-1
   const int32_t* token_of;  // [rows]
   const int32_t* row_of;    // [tokens, top_k]
   const float* prob;        // [rows]

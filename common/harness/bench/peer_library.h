@@ -19,7 +19,7 @@ extern "C" {
 struct GgPeerProblem {
   const void* a;  // device, [rows of all groups, k], row major
   const void* b;  // device, [groups, n, k]; [groups, k, n] if b_is_kn
-  // On the device, [rows of all groups, n]; group g owns rows offsets[g] .. offsets[g+1].
+  // On the device, [rows of all groups, n]; group g owns rows offsets[g] .. offsets[g+1]-1.
   void* d;
   const int32_t* offsets;       // device, groups + 1
   const int64_t* host_offsets;  // host, the same numbers; valid only during gg_peer_prepare
