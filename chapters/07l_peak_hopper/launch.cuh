@@ -40,7 +40,7 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
                      .cluster = C::BLOCKS,
                      .dependent = dependent},
                     grouped_gemm<C, T, D, B_MAJOR>, maps, d, offsets, groups, n, k, rows_each, next_counter(),
-                    m_total < EARLY_ROWS * groups);
+                    m_total < SHARING_ROWS * groups);
 }
 
 // A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `tile` 0x0: as

@@ -19,7 +19,7 @@ struct Sizes {
 
 // The next launch's blocks may start early where groups have fewer rows than this on the average
 // (`early` in kernel.cuh). It changes times, never D.
-constexpr int EARLY_ROWS = 48;
+constexpr int SHARING_ROWS = 48;
 
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};

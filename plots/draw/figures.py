@@ -188,8 +188,14 @@ def step(plt: ModuleType, data: Data, chapter: Chapter) -> tuple["Figure", list[
     fig, ax = canvas(plt, f"{chapter.id}: {chapter.title}",
                      f"{groups} equal groups, N = {n}, K = {k}; {inputs} inputs, {chapter.format}")
     ticks = log2(ax, sorted({row.m_max for row in shown}))
-    ax.set(xlim=(ticks[0] / 1.2, ticks[-1] * 1.2), ylim=(0, top), xlabel="rows per group, log scale",
-           ylabel="TFLOP/s")
+    # Rates of a tenth of the roof and less are a flat line at the bottom of a linear scale.
+    rates = [row.tflops for row in mine + extra if row.timed]
+    log = bool(rates) and max(rates) < top / 10
+    ax.set(xlim=(ticks[0] / 1.2, ticks[-1] * 1.2), yscale="log" if log else "linear",
+           ylim=(min(row.tflops for row in shown if row.timed) / 2 if log else 0, top),
+           xlabel="rows per group, log scale", ylabel="TFLOP/s" + ", log scale" * log)
+    if log:
+        ax.yaxis.set_major_formatter("{x:g}")
     if roof:
         ax.fill_between(*zip(*roof), top, color=SHADE, lw=0, zorder=0)
         ax.text(roof[0][0], top * 0.98, " above the measured roof", va="top", color=GREY)
@@ -203,7 +209,7 @@ def step(plt: ModuleType, data: Data, chapter: Chapter) -> tuple["Figure", list[
         ends += [(row.m_max, row.tflops, f"{name} {three_digits(row.tflops)}", ink) for row in last]
         for row in some:
             if not row.ok:
-                ax.text(row.m_max, top * 0.06, "failed", rotation=90, ha="center", va="bottom", color=ink)
+                ax.text(row.m_max, max(top * 0.06, ax.get_ylim()[0]), "failed", rotation=90, ha="center", va="bottom", color=ink)
     ax.plot([row.m_max for row in extra], [row.tflops for row in extra], **DIAMOND)
     label_ends(ax, ends)
     return fig, shown
