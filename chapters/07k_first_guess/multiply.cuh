@@ -27,6 +27,7 @@ __device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
 
 // Sums stay in registers, so all of it is inlined. A consumer that waits for tile i + 1 has released
 // all slices of tile i - 1: else the warps of a worker could wait for each other for ever (Mailbox).
+// That holds anywhere in do_tile, so tiles.next may stand there earlier or later.
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, const Memory& memory,
                                                Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess,

@@ -25,7 +25,9 @@ namespace chapter {
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
 // tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
 // a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
-// would not show.
+// would not show. To receive tile i, a warp needs slices of the tiles before it or of a wrong guess, and none
+// of tile i. So tile i + 1 is sent without any slice of tile i, and a consumer may wait for it before it has
+// released the last slice of tile i, but not before it has released those of tile i - 1.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -175,7 +177,7 @@ class TileFinder {
     const int last_tiles = all_tiles - whole_tiles_;
     // A piece of an average tile gets the least whole steps with which all pieces have room in one
     // round. No divisor is 0: there are tiles, and at most `workers` are left. Any pieces_ would
-    // give the right D, for `find` cuts each tile's own rows.
+    // give the right D if it is 1 or more, for `find` cuts each tile's own rows.
     const int average_steps = (offsets_[groups_] - 1) / tiles_m / STEP + 1;
     const int most_pieces = workers / last_tiles;
     const int steps_of_piece = (average_steps + most_pieces - 1) / most_pieces;
