@@ -28,8 +28,8 @@ struct Config {
   using T = T_;
   using D = D_;
   using Offset = Offset_;
-  // BK and the steps along a row in multiply.cuh are right for these.
-  static_assert(sizeof(T) == 2);
+  // Steps along a row in multiply.cuh are for 2 bytes, descriptors and maps for rows of 128.
+  static_assert(sizeof(T) == 2 && ROW_BYTES == 128);
   static constexpr int BN = BN_, ACCUMULATORS = 2;  // columns of a tile; tiles of sums in tensor memory
   static_assert(ACCUMULATORS * BN <= gg::ptx::TMEM_COLUMNS);
   // tcgen05.alloc takes a power of two of columns; store.cuh loads 32 at a time.

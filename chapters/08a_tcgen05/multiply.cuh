@@ -26,7 +26,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
     // From here on one lane, which alone counts in `ring` and `accumulator`. No instruction of the
     // whole warp may stand below: the others wait in the next `tiles.next`.
     if (!elected) continue;
-    // The sums of tile i - 2, which had this accumulator, have been read; tiles 0 and 1 go on at once.
+    // The sums that this accumulator had before have been read. Its first tile goes on at once.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
     const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * C::BN);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
