@@ -151,6 +151,8 @@ class TileFinder {
   int tiles_m_end_;         // tiles in a column, of all groups up to and with this lane's
 };
 
+// Who: the scheduling warp of the worker's first block. Sends the worker's tiles, and at last
+// group -1: without that the receivers would wait for ever.
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& offsets, int groups, int n) {
   // [find]
