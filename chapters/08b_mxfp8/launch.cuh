@@ -41,6 +41,7 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, D* d
                                 .box = {ATOM_BYTES / 4, 1, box_rows}});
   };
   // [/map]
+  // How many atoms so many rows take. (ATOM_ROWS: the rows of one atom.)
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // The bytes of these four boxes are STAGE_BYTES of config.cuh. If N ends inside a tile, SFB's box
   // may reach past the group's atoms: what it brings then scales columns that are not stored.

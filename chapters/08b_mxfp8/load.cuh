@@ -21,6 +21,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
+    // Rows of atoms: those of the tile's first row and of its first column.
     const int sfa_row = tile.row0 / ATOM_ROWS;  // no remainder: groups are padded
     const int sfb_row = tile.group * sfb_rows + tile.col0 / ATOM_ROWS;
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .m_multiple = chapter::PAD_ROWS,
       .pads_groups = true,
-      .multiple_reason = "TMA wants rows of 16 bytes, and groups are padded to tiles of pairs of blocks",
+      .multiple_reason = "rows have multiples of 16 bytes, groups are padded for the pairs of 08d",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
       .options = {"format", "tile", "blocks"},
       .tiles = {{128, 128}, {128, 256}},
