@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks of the cluster, and the slice of
-// B into its own, as far ahead as there are stages.
+// The loading warp loads its block's rows of each slice of A into all blocks of the cluster, and the
+// slice of B into its own: ahead of the consumers by as many slices as there are stages, but not past
+// the tile after the one that all have received, since the mailbox has one place.
 // It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
 
 #pragma once
@@ -15,8 +16,10 @@
 
 namespace chapter {
 
-// A block of a cluster may have no columns of D, since N ends before them. It loads its rows of A
-// all the same, for the others. TMA fills its B with zeros, and the store leaves its columns out.
+// Who: the loading warp. It must count as many slices for a tile as multiply_tiles does: where one
+// side counts a slice more, it waits for ever. A block of a cluster may have no columns of D, since
+// N ends before them. It loads its rows of A all the same, for the others. TMA fills its B with
+// zeros, and the store leaves its columns out.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiver<C> tiles, int rank,
                            int k) {

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
-               "huge", "peers", "moe", "ragged", "few_tiles"},
+               "huge", "peers", "moe", "ragged", "drawn", "few_tiles"},
       .options = {"offsets", "tile", "tune"},
       // The sizes of for_each_config in choose.cuh.
       .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},

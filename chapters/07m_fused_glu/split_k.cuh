@@ -31,8 +31,8 @@ __device__ Slices slices_of(int k, int k_rank) {
 }
 // [/slices]
 
-// The number of blocks that slices_of gives any: ranks 0 to this number - 1. `each` must be the same
-// as there. k is at least 1, for no tensor map has a size of 0: so rank 0 has slices.
+// The number of blocks that slices_of gives any: ranks 0 to this number - 1. `each` must be as
+// there: else blocks wait for ever, or sums are left out. k is at least 1: no map has a size of 0.
 template <class C>
 __device__ int blocks_with_slices(int k) {
   const int all = (k + BK - 1) / BK, each = (all + C::SPLIT - 1) / C::SPLIT;

@@ -44,6 +44,8 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
 #pragma unroll
       for (int c = 0; c < 32; c += 16 / int(sizeof(D))) {
         const int col = tile.col0 + c0 + c;
+        // N is a multiple of 8, so these 16 bytes are all inside D or all outside. Groups are padded,
+        // so every row is the group's.
         if (col < n) *reinterpret_cast<uint4*>(row + col) = pack<D>(part + c);
       }
     }

@@ -17,7 +17,7 @@ OTHER_WAYS = ["unfused", "product"]  # peers of gg-fused: programs of ours, and 
 # Fused launches with another choice too, where a chapter has one.
 OTHER_CHOICES = {"butterfly": "`--transform butterfly`"}
 # Sets with a table of their own, of our kernel and the fastest library.
-COMPARED_SETS = ["peers", "moe", "ragged"]
+COMPARED_SETS = ["peers", "moe", "ragged", "drawn"]
 
 
 def smoke_counts(counts: dict[tuple[str, str, str], dict[str, int]], chapter: str) -> tuple[str, dict[str, int] | None]:

@@ -124,11 +124,11 @@ def own_problem(data: Data, chapter: Chapter) -> str:
 
 def tally_table(data: Data, history: History) -> str:
     """On how many problems the last chapter that was timed beside libraries was faster than the fastest of them, level or slower:
-    first those where it was timed without dependent launch too, as it is without, then as it is with; last the others."""
+    first those where it was timed without dependent launch too, as it is without, then as it is with; then the others, and by
+    themselves the drawn ones, which no choice of tiles was fitted to."""
     beside = [row for row in data.compared if row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
     last = max((row.chapter for row in beside if row.peer), default="")
-    # By whether the problems were timed both ways, and whether this is the early one.
-    tally = {key: (Counter(), set()) for key in ((True, False), (True, True), (False, True))}
+    tally = {}  # by place, how launches start, and sets
     shown = []
     for (name, _), found in problems_of([row for row in beside if row.chapter == last]).items():
         library = fastest(found, True)
@@ -138,12 +138,12 @@ def tally_table(data: Data, history: History) -> str:
         shown.append(ours)
         both = no_pdl is not None and run_of(no_pdl) == run_of(ours)
         for early, row in ((False, no_pdl), (True, ours)) if both else ((True, ours),):
-            counted, names = tally[both, early]
+            counted, names = tally.setdefault((not both, early, name == "drawn"), (Counter(), set()))
             counted[outcome(library, row)] += 1
             names.add(name)
     lines = [[", ".join(f"`{name}`" for name in sorted(names)), "with" if early else "without", str(counted.total()),
               *(str(counted[each]) for each in ("won", "level", "lost"))]
-             for (_, early), (counted, names) in tally.items() if counted]
+             for (_, early, _), (counted, names) in sorted(tally.items(), key=lambda each: each[0])]
     if not lines:
         return "Nothing is measured yet."
     text = table(["sets", "early start", "problems", f"{last.split('_')[0]} faster", "level", "slower"], 2, lines) + "\n"

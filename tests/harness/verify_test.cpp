@@ -329,6 +329,25 @@ TEST(ShapeSets, UniformOnesHaveEqualGroupsInSteps) {
   }
 }
 
+TEST(ShapeSets, DrawnOnesAreOfManyKinds) {
+  const std::vector<Shape> drawn = shape_set("drawn", {});
+  ASSERT_EQ(drawn.size(), 30u);
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    const Shape& shape = drawn[i];
+    const int64_t n = shape.n_of(0), k = shape.k_of(0), rows = std::accumulate(shape.m.begin(), shape.m.end(), int64_t(0));
+    EXPECT_TRUE(shape.groups() >= 4 && shape.groups() < 64) << shape.describe();
+    EXPECT_LE(rows, 2048 * shape.groups()) << shape.describe();
+    EXPECT_TRUE(n >= 256 && n <= 8064 && k >= 256 && k <= 8064) << shape.describe();
+    EXPECT_TRUE(i % 2 == 0 || (n % 128 == 0 && k % 128 == 0)) << shape.describe();
+    const auto [least, most] = std::minmax_element(shape.m.begin(), shape.m.end());
+    EXPECT_EQ(*least == *most, i % 5 == 4) << shape.describe();
+    EXPECT_LE(shape.groups() * n * k, int64_t(1) << 30) << shape.describe();
+    EXPECT_LE(double(rows) * double(n) * double(k), 5e11) << shape.describe();
+  }
+  EXPECT_EQ(drawn[0].describe(), "G=19 M=1053 (13..94) N=2624 K=3008");
+  EXPECT_EQ(drawn[29].describe(), "G=7 M=112 (16) N=7168 K=7936");
+}
+
 TEST(ShapeSets, AnUnknownOneIsAnsweredWithThoseThereAre) {
   const auto error = testing_gg::error_of([] { shape_set("smok", {}); });
   ASSERT_TRUE(error);

@@ -170,6 +170,30 @@ static std::vector<Shape> ragged() {
   return shapes;
 }
 
+// Thirty problems of many kinds, for a race on what no choice of tiles was fitted to: 4 to 63
+// groups, 8 to 2032 rows on the mean, N and K of 256 to 8064, each about as often below as above
+// its geometric mean. Rows lie as in `ragged`; in every fifth problem all groups are equal, and
+// in every second one N and K are multiples of 128, as in models.
+static std::vector<Shape> drawn() {
+  constexpr size_t kProblems = 30, kMostWeights = size_t(1) << 30;  // two bytes each
+  constexpr double kMostProducts = 5e11;
+  std::vector<Shape> shapes;
+  uint64_t count = 0;
+  const auto below = [&count](int bound) { return int(hash(2026, 2, count++) % uint64_t(bound)); };
+  const auto size = [&](int step) { return (32 + below(32)) * (8 << below(5)) / step * step; };
+  while (shapes.size() < kProblems) {
+    const int step = shapes.size() % 2 ? 128 : 8, least = 4 << below(4);
+    std::vector<int> m(size_t(least + below(least)));
+    const int mean = ((64 + below(64)) << below(8)) / 8, n = size(step), k = size(step);
+    for (int& rows : m) rows = mean / 4 + below(mean * 3 / 2 + 1);
+    if (shapes.size() % 5 == 4) m.assign(m.size(), m[0]);
+    const size_t weights = m.size() * size_t(n) * size_t(k);
+    const double products = std::accumulate(m.begin(), m.end(), 0.0) * n * k;
+    if (weights <= kMostWeights && products <= kMostProducts) shapes.push_back({m, {n}, {k}});
+  }
+  return shapes;
+}
+
 // Rounds the rows of each group up. `once`: leaves out what that makes equal to an earlier problem.
 static void pad(std::vector<Shape>& shapes, int multiple, bool once) {
   std::vector<Shape> kept;
@@ -324,6 +348,11 @@ const std::vector<ShapeSet>& shape_sets() {
                "512 to 2944, K of 512 to 1792",
        .mixed = true,
        .make = [](Limits) { return ragged(); }},
+      {.name = "drawn",
+       .what = "thirty of many kinds, to race on what no choice of tiles was fitted to: 4 to 63 groups, 8 to "
+               "2032 rows on the mean, N and K of 256 to 8064",
+       .mixed = true,
+       .make = [](Limits) { return drawn(); }},
       {.name = "few_tiles",
        .what = "2 groups of 64 rows, N=512, K=16384: few tiles, each a long sum",
        .make = [](Limits) -> Shapes {
