@@ -16,39 +16,52 @@ using gg::ptx::Major;  // of B: [G,N,K] is K-major, [G,K,N] is MN-major
 
 constexpr int BK = 64;           // depth of a slice
 constexpr int ROW_BYTES = 128;   // of a slice, and of 64 columns of D: the most that TMA swizzles
-constexpr int STEP = 32;         // rows of a tile go in multiples of it; store.cuh is written for 32
 constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
-
-// A K-major row of a slice has BK elements. An MN-major box of B has BK rows of 64 columns: load.cuh
-// and multiply.cuh rely on it being as large as 64 K-major columns, which it is only if BK is 64.
-static_assert(BK == 64 && BK * 2 == ROW_BYTES);
+static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
+// load.cuh and multiply.cuh rely on it that a box of MN-major B, BK rows of 64 columns, is as large
+// as 64 K-major columns of BK elements.
+static_assert(BK == 64);
+// A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
+// up to STEP. A box of D has STEP rows, too.
+constexpr int STEP = 32;
+static_assert(STORE_ROWS % STEP == 0 && STEP % 8 == 0, "the swizzle repeats after 8 rows");
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks, of one
-// of two kinds. CLUSTER blocks are side by side in N and load each slice of A once, for all. Or
-// SPLIT blocks share a tile: each multiplies some slices of K, for all rows and columns of the
-// tile, and loads for itself alone.
+// A worker is a cluster of BLOCKS blocks, or a single block. Its tiles have up to BM rows and
+// COLUMNS columns. Each block has STAGES slices in its shared memory, of BM rows of A and BN
+// columns of B. The blocks of a cluster divide either the columns or K:
+// - CLUSTER blocks are side by side in N. The block of rank r multiplies and stores BN columns,
+//   from the tile's column r * BN on. They load each slice of A once, for all.
+// - SPLIT blocks each multiply some slices of K, for all rows and columns of the tile, and load
+//   for themselves alone. Rank 0 adds up the sums and stores.
 template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1>
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
-  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= 65536 / 128);
+  static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
+                    (CONSUMERS + 1) * (65536 / THREADS / 8 * 8),  // what a thread has at first
+                "with more, setmaxnreg_inc would wait for ever");
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
-  // Splits: ranks along K are ranks in the cluster. More consumers and held rows are untested.
-  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1 && BM <= STORE_ROWS));
-  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;            // of a slice
+  static_assert(CLUSTER == 1 || CLUSTER == 2);                                        // more was never tried
+  static_assert(CLUSTER == 1 || SPLIT == 1, "AddSums passes ranks along K as ranks in the cluster");
+  static_assert(SPLIT == 1 || (CONSUMERS == 1 && BM <= STORE_ROWS), "splits of larger tiles are untested");
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
-  static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
+  static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
+  static_assert(BM <= 2 * STORE_ROWS, "held rows go where the first STORE_ROWS were");
   static constexpr int STORE_BYTES = std::min(BM, STORE_ROWS) * ROW_BYTES;  // of a consumer
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0 && STORE_BYTES % 1024 == 0,
+                "the swizzle wants operands and rows of D to begin at multiples of 1024");
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
-  static_assert(SHARED_BYTES + 1024 <= 227 * 1024);  // a block's most; 1 KB is for mbarriers and the mailbox
+  static_assert(SHARED_BYTES + 2048 <= 227 * 1024,
+                "a block may have 227 KB; barriers, mailbox and the stages' alignment take under 2 KB");
 };
 
 template <class C>
@@ -66,8 +79,9 @@ struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
   int rows;   // 1 to BM: load_tiles picks a map by it
-  int col0;   // in the mailbox, of the worker's first block
+  int col0;   // its first column; N or more where a block has no columns of D
 };
+static_assert(Tile{0, 1, 2, 3}.row0 == 1 && Tile{0, 1, 2, 3}.rows == 2 && Tile{0, 1, 2, 3}.col0 == 3);
 
 // Shared memory.
 struct Memory {
@@ -76,9 +90,8 @@ struct Memory {
   unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 64 columns, swizzled
   unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats of other blocks
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  // [STAGES] barriers: the slice is multiplied. One arrival of each consumer of CLUSTER blocks.
-  uint32_t empty_addr;
-  uint32_t landed_addr;  // [CONSUMERS][2] barriers: `landed` and `read` of AddSums
+  uint32_t empty_addr;    // [STAGES] barriers: all consumers of CLUSTER blocks multiplied the slice
+  uint32_t landed_addr;   // [CONSUMERS][2] barriers: `landed` and `read` of AddSums
 };
 
 }  // namespace chapter

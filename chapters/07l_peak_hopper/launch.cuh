@@ -43,9 +43,9 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
                     m_total < SHARING_ROWS * groups);
 }
 
-// A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `tile` 0x0: as
-// estimated. Where T or D is not bf16, or B is [G,K,N], `tile` is not read: there is one
-// configuration. `dependent`: the launch may begin before the one before has ended.
+// A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `rows`: m_total
+// or more. `tile` 0x0: as estimated. Where T or D is not bf16, or B is [G,K,N], `tile` is not read:
+// there is one configuration. `dependent`: the launch may begin before the one before has ended.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
             bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {

@@ -19,6 +19,9 @@
 
 namespace chapter {
 
+// A block of a cluster may have no columns of D, since N ends before them. It loads its rows of A
+// all the same, for the others. TMA fills its B with zeros, and the store leaves its columns out.
+// `n_rank`: of the block along N.
 template <class C, Major B_MAJOR>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C::BLOCKS>& mailbox,
                            const Guess<C>& guess, const gg::Offsets& offsets, Slices slices, int n_rank,
@@ -59,24 +62,24 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   // [/load]
   // [guessed]
   Ring<C::STAGES> ring;
-  // No wait for `empty`: there was nothing in these stages, and they are STAGES at most.
+  // No wait for `empty`: nothing was in these stages. They are at most STAGES, so none is used twice.
 #pragma unroll 1
   for (int k_tile = 0; k_tile < guess.slices; ++k_tile, ring.next()) load(guess.tile, k_tile, ring.stage);
   const bool holds = guess.holds(offsets);
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
-  int k_tile = holds ? guess.slices : 0;  // those before are under way
-  // [/guessed]
+  int k_tile = holds ? guess.slices : 0;  // the first tile's slices before it are under way
   Tile tile;
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices.count; ++k_tile, ring.next()) {
-      // All consumers of the cluster have released what was here, read or not. In lap 0
-      // there was nothing.
+      // The consumers of CLUSTER blocks have released what was here, multiplied or not. In lap 0
+      // nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }
     k_tile = 0;
   }
+  // [/guessed]
 }
 
 }  // namespace chapter

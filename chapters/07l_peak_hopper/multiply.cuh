@@ -22,11 +22,12 @@
 
 namespace chapter {
 
-// The named barrier of a consumer's four warps. The discard, Store and AddSums use it; the four warps come to
-// it in the same order, so the uses do not mix.
+// The named barrier of a consumer's four warps, for the discard, Store and AddSums: the same four
+// warps come to all its uses in the same order.
 __device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
 
-// Sums stay in registers, so all of it is inlined.
+// Sums stay in registers, so all of it is inlined. A consumer that waits for tile i + 1 has released
+// all slices of tile i - 1: else the warps of a worker could wait for each other for ever (Mailbox).
 template <class C, class T, Major B_MAJOR, class D>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, const Memory& memory,
                                                Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess,
@@ -37,31 +38,36 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // [release]
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them: thread r to the block of rank r. No consumer arrives twice in one
+  // phase of an `empty`: it releases the stage again only after the next slice has landed there.
+  // Each block loads its part of that slice only after its own `empty` has ended the phase.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
+    static_assert(C::CLUSTER <= 32, "the discard needs all these threads in the first warp");
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
+  // [/release]
   Store<C, D> store(d_map, d, n, memory.d_rows + consumer * C::STORE_BYTES, barrier_of(consumer));
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Releases the guessed slices, if any, as soon as they have landed: the loading warp may wait for the
-    // stages, and the block must not end while TMA writes to it.
-    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show it
-    // as not over. In the main loop wgmma sees to that, which all four warps execute before a release. Here
-    // only the first warp waits and releases.
+    // Releases each guessed slice, if any, once it has landed: the loading warp needs the stages for
+    // the found tile, and the block must not end while TMA writes to it.
+    // Only the first warp waits, whose threads release; the other three only turn their rings. After
+    // a release the next slice may land in the stage, and a warp that looked for phase 0 only then
+    // would wait for phase 2. In the main loop all four have waited before a release, to multiply.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-      __syncwarp();  // all its lanes have seen the phase
+      __syncwarp();  // all its lanes have seen that phase 0 is over
       release(ring.stage);
     }
-    // The other warps wait here until phase 0 of these stages is over. Before that a wait for
-    // phase 1 returns at once, and the warp's wgmma would read what it has not seen landing: no
-    // rule of PTX orders that.
+    // The other three wait here until phase 0 of these stages is over. Before that their wait for
+    // phase 1 would return at once, and they would issue wgmma for a slice that they have not seen
+    // land: by PTX's rules a race.
     if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);
   }
   // [/discard]

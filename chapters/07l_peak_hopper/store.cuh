@@ -34,9 +34,10 @@ class BoxStore {
   static_assert(sizeof(T) == 2 && ROW_BYTES == 64 * sizeof(T));  // launch.cuh's boxes of D
 
   // [actions]
-  // A tile's actions. They count down, so a new one goes between two others, and all above it get
-  // one more. LAST_WAIT stays the last before DONE, for `put` relies on it.
+  // A tile's actions count down to DONE. Action 1 is the last and must wait until all has been read:
+  // where rows are held, `put` overwrites shared memory without a wait of its own.
   static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
+  static_assert(LAST_WAIT == DONE + 1, "the action before DONE waits, and `put` relies on it");
 
   // A tile of at most STORE_ROWS rows holds none, and skips the two actions of held rows.
   __device__ int action_after(int action) const {
@@ -181,9 +182,10 @@ class BoxStore {
   // is only indexed by constants, in unrolled loops. Not initialised: `put` fills it up to the
   // tile's width, and `proceed` reads no further.
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) * 64 / 128 / 2 : 1];
-  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that `put` took: as D counts, and how many
-  int action_ = DONE;                   // its next action
-  bool has_sent_ = false;               // a tile before: read where no rows are held
+  // The tile that `put` took: its first row in D, how many it has, this consumer's first column.
+  int row0_ = 0, rows_ = 0, col0_ = 0;
+  int action_ = DONE;      // the next one for that tile
+  bool has_sent_ = false;  // `put` has taken a tile: where no rows are held, the next `put` waits for it
 };
 
 // The same for D in f32, which no box would speed up: eight neighbours of a row are a sector already. Each
