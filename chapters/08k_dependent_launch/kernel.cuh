@@ -5,7 +5,7 @@
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
-// New here: a dependent launch, which waits for `plan` where it first reads the schedule.
+// New here: a dependent launch, which waits for `plan` before it first reads the schedule.
 
 #pragma once
 
