@@ -59,9 +59,9 @@ struct Config {
   static constexpr int BK = ROW_BYTES * IN_BYTE;                       // depth of a slice
   static constexpr int PRODUCT_K = PRODUCT_BYTES * IN_BYTE;            // and of a product
   static_assert(ATOM_BLOCKS % (PRODUCT_K / V) == 0);                   // its scales are in one atom
+  static_assert(PRODUCT_K % 8 == 0);                                   // as [K,N]: whole patterns
   static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;               // of a block's part of a slice
   static constexpr int B_BYTES = BN / CTA_GROUP * ROW_BYTES;
-  static_assert(A_BYTES == BOX * ROW_BYTES && B_BYTES == BOX * ROW_BYTES);  // one box each
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
   // [atoms]
   static constexpr int ATOMS = BK / V / ATOM_BLOCKS;  // of a slice's scales, side by side along K
@@ -69,8 +69,10 @@ struct Config {
   static constexpr int SFA_COLUMNS = ATOMS * ATOM_COLUMNS, SFB_COLUMNS = BN / ATOM_ROWS * SFA_COLUMNS;
   // [/atoms]
   static_assert(SFA_COLUMNS + SFB_COLUMNS <= SCALE_COLUMNS);
-  // As many as the boxes of maps.cuh bring.
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
+  // In boxes of maps.cuh: one of A, one of B for each BOX columns, one of scales for each row of atoms.
+  static_assert(STAGE_BYTES ==
+                (1 + BN / CTA_GROUP / BOX) * BOX * ROW_BYTES + (1 + BN / ATOM_ROWS) * ATOMS * ATOM_BYTES);
   static constexpr int STAGES = (SHARED_BYTES - STORE_WARPS * OUTPUT_BYTES) / STAGE_BYTES;  // slices
   static_assert(STAGES >= 2);  // one is loaded while another one is multiplied
 };
