@@ -91,6 +91,7 @@ class TileReceiver {
         holds_(holds),
         none_in_mailbox_(guess.nothing_sent(holds)) {}
 
+  // [first]
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
     if (!holds_) return next(tile);
@@ -107,6 +108,7 @@ class TileReceiver {
     phase_ ^= 1;
     return tile.group >= 0;
   }
+  // [/first]
 
  private:
   Mailbox<C::BLOCKS>& mailbox_;
@@ -240,7 +242,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
                                int groups, int n, int k, int counter) {
   // [begin]
   const bool holds = guess.holds(offsets);
-  if (guess.nothing_sent(holds)) return;
+  if (guess.nothing_sent(holds)) return;  // in all workers alike, so no claim is missing
   const int workers = int(gridDim.x) / C::BLOCKS;
   TileFinder<C> finder(offsets, groups, n);
   int index = int(blockIdx.x) / C::BLOCKS, phase = 0;

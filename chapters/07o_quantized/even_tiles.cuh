@@ -12,22 +12,25 @@ constexpr int BAND = 8;  // tiles of a column in a band
 
 // The number of tiles in each column of tiles of a group with this number of rows: the least that
 // leaves no tile with more than MOST_ROWS. 0 for no rows: lanes without a group call it too, and a
-// group without rows has no tiles. tile_of_group relies on it that MOST_ROWS is a multiple of STEP,
-// so that these tiles have room for all steps, and at least STEP, so that each tile gets a step.
+// group without rows has no tiles. tile_of_group relies on what is asserted here.
+// [count]
 template <class C>
 __device__ int tiles_in_column(int rows) {
   constexpr int MOST_ROWS = C::BM;
-  static_assert(MOST_ROWS % STEP == 0 && STEP <= MOST_ROWS && MOST_ROWS <= C::BM);
+  static_assert(MOST_ROWS <= C::BM, "a stage has room for BM rows, and maps.a ends with BM rows");
+  static_assert(MOST_ROWS % STEP == 0, "else these tiles might not have room for all steps");
+  static_assert(MOST_ROWS >= STEP, "else there might be more tiles than steps");
   return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
+// [/count]
 
-// Returns a tile of a group. tile_in_group counts these from 0 on: band after band, each with up to
-// 8 tiles of every column, and within a band column after column. So tiles under way at the same
-// time need fewer different rows of A and of B than if whole columns were counted one after the
-// other, and the L2 may have room for them. tiles_n: columns of tiles, each C::COLUMNS wide. The
-// group's steps of 32 rows are spread over the tiles of a column: their numbers of steps differ by
-// one at most. begin, rows: the group's first row, and how many it has: at least one, so tiles_m is
-// not 0. tiles_m: must be tiles_in_column(rows), else a tile could have no rows, or over BM.
+// Returns a tile of a group. tile_in_group counts the group's tiles from 0 on: band after band, and
+// within a band column by column. A band has up to BAND tiles of every column. So tiles under way
+// at the same time need fewer different rows of A and of B than if whole columns were counted, and
+// the L2 may have room for them. tiles_n: columns, each C::COLUMNS wide. Steps are spread over the
+// tiles of a column: no tile has two more than another. begin, rows: the group's first row in A,
+// and how many, at least 1. tiles_m: must be tiles_in_column(rows), else a tile may have no rows,
+// or over BM.
 // [even]
 template <class C>
 __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tiles_n, int tile_in_group) {

@@ -41,7 +41,10 @@ struct Guess {
     tile.col0 += n_rank * C::BN;
     slices = min(C::STAGES, block_slices);
   }
-  // Who: a whole warp. Whether all groups have so many rows: for all warps of the worker the same.
+  // [/guess]
+  // [holds]
+  // Who: a whole warp. Whether all groups have rows_each rows. All warps of the worker get the same
+  // answer, for nobody writes to offsets while the kernel runs.
   __device__ bool holds(const gg::Offsets& offsets) const {
     if (rows_each == 0) return false;
     bool equal = true;
@@ -50,10 +53,10 @@ struct Guess {
     }
     return __all_sync(~0u, equal);
   }
-  // Whether no tile passes the mailbox, not even the end. schedule_tiles and TileReceiver both ask here: if
-  // one waited for the other, which does not come, the kernel would hang.
+  // [/holds]
+  // Whether nothing is sent through the mailbox, not even the end. schedule_tiles and TileReceiver
+  // must both go by this: a receiver that waited for what is never sent would wait for ever.
   __device__ bool nothing_sent(bool holds) const { return holds && one_each; }
-  // [/guess]
 };
 
 }  // namespace chapter

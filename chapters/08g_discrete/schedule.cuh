@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The list of all groups' tiles, as in chapter 07a: one block writes it, then each pair of blocks takes every
-// W-th of W pairs' tiles, and each of its warps finds them for itself.
+// The list of all groups' tiles, as in chapter 07a: one block writes it. Then each of W pairs of blocks takes
+// every W-th tile, and each of its warps finds them for itself.
 
 #pragma once
 

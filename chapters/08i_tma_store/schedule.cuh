@@ -89,7 +89,7 @@ __device__ inline void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic)
   for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
     // [claim]
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
-    __syncwarp();  // else it might open twice before a slow lane has looked, which would wait on
+    __syncwarp();  // all lanes have left the wait before the sends: a late one might miss a phase
     number = next;
     next += int(gridDim.y);
     if (dynamic) {

@@ -30,13 +30,13 @@ struct Weights {           // of all groups: in one tensor each, or discrete, by
 __device__ WeightMaps discrete_maps[MAX_GROUPS];
 
 // Warp g of the grid makes group g's maps, of the addresses that are in b_ptrs and sfb_ptrs now, and
-// releases them. load_tiles acquires them.
+// releases them. load_tiles acquires them. Blocks have whole warps, and PLANNERS threads at most.
 __global__ void __launch_bounds__(PLANNERS, 1)
     make_discrete_maps(const __grid_constant__ WeightMaps patterns, const void* const* b_ptrs,
                        const void* const* sfb_ptrs, int groups) {
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const int g = int(blockIdx.x) * int(blockDim.x) / 32 + warp;
-  if (g >= groups) return;
+  if (g >= groups) return;  // a whole warp: all lanes of the others go on
   // [maps]
   // The patterns have all but the address: lane 0 puts in that of B, lane 1 that of its scales.
   __shared__ WeightMaps of_warp[PLANNERS / 32];
@@ -81,8 +81,9 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
                                 .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
-  // `together`: groups in one map. A pattern is a map of a single group, at an address that will be
-  // replaced: A's and SFA's stand in, as the host does not know those of discrete weights.
+  // `together`: groups in one map, which load.cuh's `group` counts. A pattern is a map of a single
+  // group, at an address that will be replaced: A's and SFA's stand in, as the host does not know
+  // those of discrete weights.
   const bool discrete = !weights.b;
   const int together = discrete ? 1 : groups;
   Maps maps = {};

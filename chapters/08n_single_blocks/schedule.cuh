@@ -94,7 +94,7 @@ __device__ void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic) {
   int number = -1, next = int(blockIdx.y);
   for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
-    __syncwarp();  // else it might open twice before a slow lane has looked, which would wait on
+    __syncwarp();  // all lanes have left the wait before the sends: a late one might miss a phase
     // [claim]
     number = next;
     next += int(gridDim.y);
