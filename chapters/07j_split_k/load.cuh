@@ -17,8 +17,10 @@
 
 namespace chapter {
 
-// A block of a cluster may have no columns of D, since N ends before them. It loads its rows of A
-// all the same, for the others. TMA fills its B with zeros, and the store leaves its columns out.
+// Who: the loading warp. It must count as many slices for a tile as multiply_tiles does: where one
+// side counts a slice more, it waits for ever. A block of a cluster may have no columns of D, since
+// N ends before them. It loads its rows of A all the same, for the others. TMA fills its B with
+// zeros, and the store leaves its columns out.
 // `rank`: of the block along N.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiver<C> tiles, int rank,

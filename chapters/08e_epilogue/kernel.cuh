@@ -61,7 +61,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
   // A cluster barrier is .aligned: it wants whole warps. Warp 0 is whole after `thread == 0` because ptxas
-  // joins it there; PTX does not promise that.
+  // joins it there; PTX does not promise that. More work for single lanes above wants a __syncwarp here.
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
   // [columns]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // How a kernel is launched that wants shared memory by the hundred kilobytes, clusters, or to begin
-// under the kernel in front of it. CUDA Runtime API, "Execution Control".
+// while the kernel before it still runs. CUDA Runtime API, "Execution Control".
 
 #pragma once
 
@@ -41,7 +41,7 @@ struct KernelLaunch {
   int shared_bytes;  // of a block, dynamic
   cudaStream_t stream;
   int cluster = 1;         // blocks of a cluster, side by side along x
-  bool dependent = false;  // it may begin under the kernel before it in the stream: griddepcontrol
+  bool dependent = false;  // it may begin before the kernel before it has ended: griddepcontrol
 };
 
 // Launches the kernel with these arguments, which are converted to its parameters'

@@ -291,7 +291,7 @@ def costs_table(data: Data, chapter: Chapter, predicted: TileCounts) -> str:
     slices, _, tiles, *_ = found
     return "\n".join([slices, "", tiles, "", "Predicted for one multiprocessor of a B200, not measured: "
                       "[what the columns are](results.md#predicted). Machine code was between 60 % too small and 21 % too "
-                      "large on an H200."])
+                      "large on one H200."])
 
 
 def costs_tables(data: Data, chapter: Chapter, predicted: TileCounts) -> list[str]:
@@ -343,7 +343,7 @@ def costs_tables(data: Data, chapter: Chapter, predicted: TileCounts) -> list[st
         "and B of a slice once; `and written`: TMA's writes added. `memory`: if no byte of a slice came from the L2; "
         "`bound by` leaves it out. `machine code`: a storing warp's cycles for its part of a tile, "
         "[by a model](../../plots/measure/machine_code/README.md) that was between 60 % too small and 21 % too large on "
-        "an H200. An epilogue takes the longest of its "
+        "one H200. An epilogue takes the longest of its "
         "columns, `slack` is what the main loop has beyond it. With one accumulator nothing hides it: then its share of "
         "a tile's time. " + ("" if none_transforms else "`transform`: its products on tensor cores, at "
                            f"{costs.MULTIPLY_ADDS['bf16']:,} of bf16 a cycle. ") + "µs: rounds of 148 tiles, of 74 where a "
