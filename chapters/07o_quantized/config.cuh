@@ -47,8 +47,7 @@ struct Config {
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;
   static_assert(BM % STEP == 0 && BM <= 2 * STORE_ROWS);
   // A consumer's shared memory. D_BOX_BYTES: all boxes of one output, up to four. STORE_BYTES: D's
-  // and D_col's. CODE_BYTES: a scale code for each row and warp, read as words: all that lies before
-  // them in shared memory is a multiple of 4 bytes.
+  // and D_col's. CODE_BYTES: a scale code for each row and warp, read as words.
   static constexpr int D_BOX_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;
   static constexpr int STORE_BYTES = 2 * D_BOX_BYTES;
   static constexpr int CODE_BYTES = BM * 4;
@@ -56,6 +55,7 @@ struct Config {
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES =
       STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES + CODE_BYTES);
+  static_assert(SHARED_BYTES % 4 == 0 && CODE_BYTES % 4 == 0);  // codes lie last: at a multiple of a word
   // A block has at most 227 KB. The barriers and the mailbox in kernel.cuh are less than 1 KB.
   static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
 };

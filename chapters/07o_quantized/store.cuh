@@ -32,8 +32,8 @@ class BoxStore {
 
   // [begin]
   // Makes room for a tile. Before: `complete`. Guarantees to Quantiser: no thread returns from here
-  // before all threads have called `leave` for the tile before: `send` has a bar_sync, and has sent
-  // that tile, called by `leave`, or where tiles hold rows by `proceed` or `complete`.
+  // before all threads have called `leave` for the tile before. Since then all have met in two
+  // bar_syncs: that of `send`, and that of `wait_until_read`, here or in the action LAST_WAIT.
   __device__ void begin() {
     if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
     has_sent_ = true;
