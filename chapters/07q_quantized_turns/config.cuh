@@ -48,7 +48,7 @@ struct Config {
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static_assert(BM % STEP == 0);
-  static constexpr int D_BYTES = BN;                 // of a row of a tile of D, a byte each, and of D_col
+  static constexpr int D_BYTES = BN;                 // a row of a tile of D or D_col: an element is a byte
   static_assert(D_BYTES == 128);                     // a row of a box: the most that TMA swizzles
   static constexpr int OUTPUT_BYTES = BM * D_BYTES;  // of a tile of D, or of D_col
   static constexpr int STORE_BYTES = OUTPUTS * OUTPUT_BYTES;  // of both: a consumer's BoxStore
@@ -71,8 +71,10 @@ struct Maps {
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
-  int rows;   // 32 to BM, a multiple of STEP since groups are: a map and a width are picked by it
-  int col0;   // of B and D
+  // A multiple of STEP since groups are: a map and a width are picked by it. Groups are multiples of
+  // BM too, so each tile has BM, and only a piece of the last round (TileFinder) has fewer.
+  int rows;
+  int col0;  // of B and D
 };
 
 // Row codes: of[row][h][w] is the scale code that the 16 columns of warp w in half h alone would

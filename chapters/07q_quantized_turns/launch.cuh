@@ -11,14 +11,16 @@
 
 namespace chapter {
 
-// A problem as far as the host knows it. m_total: rows of all groups. rows_each: of every group, or 0.
+// A problem as far as the host knows it. m_total: rows of all groups, padded. rows_each: of every
+// group, or 0.
 struct Sizes {
   int64_t m_total;
   int groups, n, k, rows_each;
 };
 
 // The next launch's blocks may start early where groups have fewer rows than this on the average
-// (`early` in kernel.cuh). It changes times, never D.
+// (`early` in kernel.cuh). It changes times, never D. A group that has rows has at least 128, so
+// `early` is true only if most groups are empty.
 constexpr int SHARING_ROWS = 48;
 
 // The map of D or D_col [rows,n]: boxes of a tile's columns, a byte each.
