@@ -43,7 +43,7 @@ class Boxes {
     row0_ = tile.row0;
     rows_ = tile.rows;
     col0_ = col0;
-    // After it no thread reads a box of the last tile any more, as store_rows does. TMA may write
+    // After it all threads have left store_rows of the last tile, which reads slots. TMA may load
     // there without a fence: what threads wrote was fenced in put, and since then they only read.
     gg::ptx::bar_sync(barrier_, 128);
     if (thread_ == 0) {

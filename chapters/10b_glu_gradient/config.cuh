@@ -16,7 +16,7 @@ constexpr int BOX = 64;         // rows and columns of a box
 constexpr int BOX_BYTES = BOX * ROW_BYTES;
 constexpr int HALF = BOX;                         // rows of a half of a tile: as a wgmma and a box have them
 constexpr int BM = 2 * HALF, BN = 128;            // rows and columns of a block's tile of the product
-constexpr int UNITS = gg::epilogue::GLU_COLUMNS;  // columns of the product for a box: 32 gates, 32 ups
+constexpr int UNITS = gg::epilogue::GLU_COLUMNS;  // columns of y in a pair: a gate and an up each
 static_assert(2 * UNITS == BOX);
 
 // A tile has so many boxes of C, and as many of D. Boxes 2 i and 2 i + 1 have the columns of pair

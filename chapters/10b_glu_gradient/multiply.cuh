@@ -135,6 +135,8 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
     // [/tile]
     ring.skip(slices);  // those of the other consumer's tile
   }
+  // Blocks of the next kernel may start when each block here has executed this or has ended. They
+  // wait for this whole kernel all the same, so where the line stands changes times alone.
   gg::ptx::griddepcontrol_launch_dependents();
   boxes.finish();
 }

@@ -23,7 +23,7 @@ struct Parts {
   // end / BM + group, and the next group's first one is no less than that plus 1: no two tiles
   // have the same.
   __host__ __device__ static int row(int row0, int group) { return row0 / BM + group; }
-  // One more than any such row.
+  // More than any such row.
   static int64_t rows_of_bias(int64_t rows, int groups) { return rows / BM + groups; }
   static size_t bytes(int64_t rows, int groups, int n) {
     return (size_t(columns_of_tiles(n)) * rows + size_t(rows_of_bias(rows, groups)) * 2 * n) * sizeof(float);
