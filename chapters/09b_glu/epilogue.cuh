@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums in registers are scaled, a bias is added, C is stored; gates and ups become the
-// outputs, the largest is found, D is stored.
+// Scales sums, adds a bias, stores C; makes outputs of gates and ups, finds the largest, stores D.
 
 #pragma once
 
