@@ -59,6 +59,8 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 // unit: a thread makes one chunk of it, of eight gates and their ups. A row has `chunks` of them.
+// glu_gradient.cu has the derivative of the same GLU (`geglu` is false), the harness's Reference has
+// both: another GLU is changed in all three.
 __global__ void __launch_bounds__(THREADS)
     glu(const uint4* c, const float* prob, uint4* unit, int64_t threads, int chunks) {
   overlap_with_neighbours();
