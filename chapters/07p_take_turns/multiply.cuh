@@ -26,9 +26,9 @@ namespace chapter {
 // The two consumers multiply in turn: tile 0 is consumer 0's, tile 1 is consumer 1's, and so on.
 // Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
-// lap t only after lap t - 1 has landed there. As long as it has not, the phase that ended last
-// there is that of lap t - 2, or none has ended: a wait for the parity of lap t then returns at
-// once, and the consumer would multiply what has not landed.
+// lap t only after lap t - 1 has landed there. Before that the wait for the parity of lap t may
+// return at once (where lap t - 2 was the last to land, or none has landed and t is odd), or when
+// an earlier lap lands. Then the consumer would multiply what is not its slice.
 // A consumer passes the turn when it has started the products of its tile's last slice, and those
 // of the slice before have ended, whether the other one has another tile or not. A consumer without
 // a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
@@ -116,7 +116,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   while (more) {
     {
       // Writes factors that `put` has read before its last bar_sync. Ends with a bar_sync, so that
-      // warp 0 has seen all guessed slices land before this consumer's other warps go on.
+      // warp 0 has seen all guessed slices land before the other warps of consumer 0 go on.
       const Self self;
       memory.factors[self.consumer].read(operands, tile, n, self.thread, 1 + self.consumer);
     }
