@@ -122,6 +122,10 @@ void LayerChecks::gradients() {
   std::printf("gradients beside double precision: the number furthest off, in standard deviations\n");
   layer_.poison();
   layer_.run(layer_.forward_and_backward());
+  compare_gradients();
+}
+
+void LayerChecks::compare_gradients() {
   const Parameters<Rounded> parameters = parameters_of<Rounded>(layer_);
   Reference<Rounded> reference(s_, layer_.routes(), parameters);
   compare("loss", std::vector<float>{float(layer_.loss())},
@@ -144,6 +148,13 @@ void LayerChecks::replays() {
     same &= layer_.outputs() == before;
   }
   expect(same, "replayed as a graph, twice: the same bits");
+  std::printf("the same graph, after the router has sent tokens to other experts\n");
+  const Routes first = layer_.routes();
+  layer_.set_routes(routes_of(s_, 12345, false));
+  layer_.poison();
+  replay();
+  compare_gradients();
+  layer_.set_routes(first);
 }
 
 void LayerChecks::differences(const std::string& file) {

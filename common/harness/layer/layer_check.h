@@ -20,7 +20,8 @@ class LayerChecks {
 
   // The loss and the gradients of a step, beside those of a step in double (reference.h).
   void gradients();
-  // The same launches as a graph, over NaN, give the same bits; and so once more.
+  // The same launches as a graph, over NaN, give the same bits; and so once more. Then the router
+  // sends tokens to other experts, and the same graph's loss and gradients are right for these.
   void replays();
   // The derivatives in double beside central differences. With `file`: those of many steps h go
   // into this table.
@@ -40,6 +41,7 @@ class LayerChecks {
   void tokens();
   void update();
   void expect(bool right, const std::string& what);
+  void compare_gradients();
   // The number that is furthest off, in standard deviations.
   template <class Value>
   void compare(const char* name, const std::vector<Value>& got, const std::vector<struct Rounded>& want);

@@ -27,19 +27,8 @@ T* Layer::allocate(int64_t count, const char* what) {
   return static_cast<T*>(memory);
 }
 
-template <class T>
-const T* Layer::upload(const std::vector<T>& values, const char* what) {
-  T* const memory = allocate<T>(int64_t(values.size()), what);
-  machine_.upload(memory, values.data(), values.size() * sizeof(T));
-  return memory;
-}
-
 Layer::Layer(Machine& machine, const LayerProgram& program, const LayerSizes& sizes, uint64_t seed, bool idle)
-    : machine_(machine),
-      program_(program),
-      sizes_(sizes),
-      seed_(seed),
-      routes_(routes_of(sizes, seed, idle)) {
+    : machine_(machine), program_(program), sizes_(sizes), seed_(seed) {
   GG_REQUIRE(
       sizes.hidden % 8 == 0 && sizes.inner % 32 == 0,
       "hidden %d, inner %d: multiples of 8 and of 32 are accepted, for rows of whole 16 bytes and 32 gates "
@@ -47,13 +36,18 @@ Layer::Layer(Machine& machine, const LayerProgram& program, const LayerSizes& si
       sizes.hidden, sizes.inner);
   const int64_t rows = sizes.rows(), x = rows * sizes.hidden, unit = rows * sizes.inner;
   workspace_bytes_ = program.workspace_bytes(sizes);
+  offsets_ = allocate<int32_t>(sizes.experts + 1, "the offsets");
+  token_of_ = allocate<int32_t>(rows, "the rows' tokens");
+  row_of_ = allocate<int32_t>(rows, "the tokens' rows");
+  prob_ = allocate<float>(rows, "prob");
+  ones_ = allocate<float>(sizes.experts, "alpha");
   tokens_ = allocate<bf16>(count_of_tokens(), "the tokens");
   target_ = allocate<bf16>(count_of_tokens(), "the target");
-  t_ = {.offsets = upload(routes_.offsets, "the offsets"),
-        .token_of = upload(routes_.token_of, "the rows' tokens"),
-        .row_of = upload(routes_.row_of, "the tokens' rows"),
-        .prob = upload(routes_.prob, "prob"),
-        .ones = upload(std::vector<float>(size_t(sizes.experts), 1), "alpha"),
+  t_ = {.offsets = offsets_,
+        .token_of = token_of_,
+        .row_of = row_of_,
+        .prob = prob_,
+        .ones = ones_,
         .tokens = tokens_,
         .target = target_,
         .w1 = allocate<bf16>(sizes.w1(), "W1"),
@@ -74,7 +68,18 @@ Layer::Layer(Machine& machine, const LayerProgram& program, const LayerSizes& si
         .dprob = allocate<float>(rows, "dprob"),
         .dbias = allocate<float>(int64_t(sizes.experts) * 2 * sizes.inner, "dbias"),
         .workspace = allocate<char>(int64_t(workspace_bytes_), "the workspace")};
+  const std::vector<float> ones(size_t(sizes.experts), 1);
+  put(ones_, ones);
+  set_routes(routes_of(sizes, seed, idle));
   fill(tokens_, Format::bf16, count_of_tokens(), kTokens);
+}
+
+void Layer::set_routes(const Routes& routes) {
+  routes_ = routes;
+  put(offsets_, routes.offsets);
+  put(token_of_, routes.token_of);
+  put(row_of_, routes.row_of);
+  put(prob_, routes.prob);
 }
 
 void Layer::fill(void* tensor, Format format, int64_t count, uint64_t stream) {
@@ -106,7 +111,7 @@ void Layer::make_target() {
     const auto row = dy.begin() + int64_t(routes_.row_of[size_t(token * sizes_.top_k)]) * sizes_.hidden;
     target.insert(target.end(), row, row + sizes_.hidden);
   }
-  machine_.upload(target_, target.data(), target.size() * sizeof(bf16));
+  put(target_, target);
   double squares = 0;
   for (const bf16 each : target) squares += double(to_float(each)) * double(to_float(each));
   scale_ = float(2 / squares);

@@ -23,6 +23,8 @@ class Layer {
   const LayerSizes& sizes() const { return sizes_; }
   const LayerTensors& tensors() const { return t_; }
   const Routes& routes() const { return routes_; }
+  // Sends the tokens elsewhere: other numbers, at the same addresses.
+  void set_routes(const Routes& routes);
   Machine& machine() const { return machine_; }
   float scale() const { return scale_; }  // of the loss
 
@@ -60,7 +62,9 @@ class Layer {
   template <class T>
   T* allocate(int64_t count, const char* what);
   template <class T>
-  const T* upload(const std::vector<T>& values, const char* what);
+  void put(T* to, const std::vector<T>& values) const {
+    machine_.upload(to, values.data(), values.size() * sizeof(T));
+  }
   void fill(void* tensor, Format format, int64_t count, uint64_t stream);
   std::vector<std::pair<void*, size_t>> results() const;
   int64_t count_of_tokens() const { return int64_t(sizes_.tokens) * sizes_.hidden; }
@@ -72,6 +76,8 @@ class Layer {
   Routes routes_;
   std::vector<std::shared_ptr<void>> memory_;
   LayerTensors t_{};
+  int32_t *offsets_, *token_of_, *row_of_;  // of t_, to be written
+  float *prob_, *ones_;
   bf16 *tokens_, *target_;
   size_t workspace_bytes_;
   float scale_ = 1;
