@@ -225,7 +225,7 @@ TEST(Layer, FindsEachMistake) {
       {bias_of_other, "WRONG dbias", "WRONG dbias"},    {loss_unscaled, "WRONG loss", "WRONG loss"},
       {dy_of_one_row, "WRONG dtokens", "WRONG dy"},     {step_up, "WRONG step 2", "WRONG W1"},
       {stale_weights, "WRONG step 2", "WRONG in bf16"}, {sums_into_gradient, "WRONG dW2", "WRONG dW2"},
-      {offsets_kept, "other experts\n  WRONG loss", nullptr},  // where a launch is listed for one run, it is right
+      {offsets_kept, "other experts\n  WRONG loss", nullptr},  // right in launches that run once
   };
   for (const auto& [made, of_step, of_launches] : cases) {
     for (const auto& [which, line] : {std::pair(step, of_step), {launches, of_launches}}) {
