@@ -315,7 +315,7 @@ constexpr uint32_t tcgen05_idesc_mxf4nvf4() {
   static_assert(std::is_same_v<Scale, gg::ue8m0> || std::is_same_v<Scale, gg::ue4m3>);
   static_assert((M == 128 || M == 256) && N % 16 == 0 && 16 <= N && N <= 256);
   return 1u << 7 |                                           // bits 7-9: A is E2M1
-         1u << 10 |                                          // bits 10-12: B is E2M1
+         1u << 10 |                                          // bits 10-11: B is E2M1
          uint32_t(N >> 3) << 17 |                            // bits 17-22
          uint32_t(std::is_same_v<Scale, gg::ue8m0>) << 23 |  // bit 23: scales are UE8M0
          uint32_t(M >> 7) << 27;                             // bits 27-28
