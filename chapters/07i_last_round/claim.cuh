@@ -21,9 +21,10 @@ inline int next_counter() {
   return int(launches++ % COUNTERS);
 }
 
-// With fewer slices workers take tiles in turn: a claim goes to the L2 and back while the slices of
-// a tile are loaded, and is hidden if these take longer. For speed alone: D is right with any value.
-// Untuned: no other value was timed, and fewer slices may well hide a claim.
+// Where schedule.cuh uses it, tiles with fewer slices than this are taken in turn, not claimed: a
+// claim goes to the L2 and back while the slices of a tile are loaded, and is hidden if these take
+// longer. For speed alone: D is right with any value. Untuned: no other value was timed, and fewer
+// slices may well hide a claim.
 constexpr int LEAST_SLICES = 32;
 
 // Who: a whole warp, one in each worker. Returns the next index that nobody has. Each worker has

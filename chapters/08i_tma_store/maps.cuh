@@ -78,6 +78,7 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
                                 .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
+  // How many atoms so many rows take. (ATOM_ROWS: the rows of one atom.)
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // The bytes that load.cuh expects are those of the boxes: A, B, SFA, and SFB's of both blocks.
   static_assert(C::STAGE_BYTES ==

@@ -20,7 +20,7 @@ constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
 // At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
 __device__ struct {
   int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
-  int next;                   // tile that nobody has claimed
+  int next;                   // the first number that nobody has claimed
 } schedule;
 
 // One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4

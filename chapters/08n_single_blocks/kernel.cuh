@@ -80,7 +80,9 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
   // All above runs while `plan` does. All below reads the schedule that it writes.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
-  const Tiles<C> tiles(mailbox, ends, groups);  // mailbox.init has counted the warps that get it
+  const Tiles<C> tiles(mailbox, ends, groups);
+  // Those who get `tiles` here are the readers that mailbox.init expects; all call next to the end.
+  static_assert(THREADS == 32 * (SCHEDULER + 1));  // the last branch: the STORE_WARPS first warps
   if (warp == SCHEDULER) {
     if (block_rank() == 0) schedule_tiles<C>(mailbox, schedule.first[groups], dynamic);
   } else if (warp == LOADER) {

@@ -21,7 +21,7 @@ constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
 // At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
 __device__ struct {
   int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
-  int next;                   // tile that nobody has claimed
+  int next;                   // the first number that nobody has claimed
 } schedule;
 
 // One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4
@@ -76,8 +76,9 @@ struct Mailbox {
     // [read]
     const int read = number[ring.stage];
     __syncwarp();  // all lanes have read it
-    // The arrival must not overtake this load: another number would be read. `has_come` is true whatever was
-    // loaded, and cannot be answered before. Rank 0 schedules for all blocks, whoever leads them.
+    // The arrival must not overtake this load: another number would be read. `has_come` is true for each
+    // number, as none is negative, and cannot be answered before the number is loaded.
+    // Rank 0 schedules for all blocks, whoever leads them.
     if (gg::ptx::elect() && gg::ptx::has_come(read)) {
       gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[ring.stage]), 0));
     }

@@ -80,6 +80,7 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
                                 .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
+  // How many atoms so many rows take. (ATOM_ROWS: the rows of one atom.)
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // `together`: groups in one map, which load.cuh's `group` counts. A pattern is a map of a single
   // group, at an address that will be replaced: A's and SFA's stand in, as the host does not know

@@ -22,6 +22,7 @@ template <class C>
 __device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
                             int n) {
   const int warp = int(threadIdx.x) / 32, rank = block_rank();
+  // This thread's row of the block is also its lane of tensor memory: warp w has lanes 32 * (w % 4) on.
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   // Stores C too: a C wider than D would be written past its OUTPUT_BYTES, and launch.cuh refuses it.
@@ -44,7 +45,8 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       // [gates]
-      uint32_t gate[PART], up[PART];                                                 // sums of this row
+      uint32_t gate[PART], up[PART];  // sums of this row
+      // An accumulator begins where multiply.cuh puts the tile's sums.
       const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);

@@ -122,7 +122,8 @@ class Epilogue {
 
   __device__ int row0() const { return row_ - int(threadIdx.x) % 32; }  // of the warp
 
-  // v = alpha * sum, or alpha * sum + bias, whose code each lane has for one column.
+  // Who: a whole warp, since lane i has the bias of v[i], as `bias_code`, and passes it to all.
+  // Does: v = alpha * sum, or with a bias alpha * sum + bias.
   __device__ void scale(float (&v)[PART], const uint32_t (&sums)[PART], uint32_t bias_code) {
     if (operands_.bias) {
       const float bias = gg::epilogue::bias_of(operands_.bias_format, bias_code);
@@ -135,8 +136,10 @@ class Epilogue {
     }
   }
 
-  // Who: a whole warp. Does: starts to load a gate's and an up's bias in each lane, over those of the read
-  //   before: after both calls of `scale`. `col`: of its gates in C; outside C: others, which nobody uses.
+  // Who: a whole warp, after both calls of `scale` for the read before, whose biases it overwrites.
+  // Does: starts to load two biases in lane i: of the gate in column `col` + i of C, and of its up,
+  //   PART columns further. `col`: where the gates of the next read begin. Without a next read it
+  //   may be any number: the biases of some columns of C are loaded then, and nothing uses them.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + max(0, min(col, n_ - 2 * PART)) + int(threadIdx.x) % 32;
     if (!operands_.bias) return;
@@ -155,8 +158,8 @@ class Epilogue {
   // have no index.
   static_assert(READS <= 2);  // X of a third one would push out that of the first
   Kept older_, newer_;
-  uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's columns of the next part, as the tensor has them
-  uint32_t largest_ = 0;                  // magnitude of the row's values
+  uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's next gate and up, as the tensor has them
+  uint32_t largest_ = 0;                  // magnitude of this thread's outputs of the tile so far
 };
 
 }  // namespace chapter

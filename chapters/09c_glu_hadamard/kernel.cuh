@@ -92,6 +92,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
   const Tiles<C> tiles(mailbox, ends, groups);
+  static_assert(THREADS == 32 * (TRANSFORMER + 1));  // the last branch: the STORE_WARPS first warps
   if (warp == SCHEDULER) {
     if (block_rank() == 0) schedule_tiles(mailbox, schedule.first[groups], dynamic);
   } else if (warp == LOADER) {

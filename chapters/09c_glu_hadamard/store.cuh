@@ -23,6 +23,7 @@ template <class C>
 __device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
                             int n) {
   const int warp = int(threadIdx.x) / 32, rank = block_rank();
+  // This thread's row of the block is also its lane of tensor memory: warp w has lanes 32 * (w % 4) on.
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   static_assert(HALVES == 2);  // half: 0 or 1
   Ring<ACCUMULATORS> accumulator;
@@ -46,6 +47,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       uint32_t gate[PART], up[PART];  // sums of this row
+      // An accumulator begins where multiply.cuh puts the tile's sums.
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, columns.in_tmem(columns.at(i)));
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));

@@ -191,9 +191,9 @@ __device__ inline Tcgen05Desc tcgen05_desc_k_major_128b(uint32_t tile_addr) {
           uint64_t(1) << 46 |                   // bits 46-48: constant 1, which Hopper's lacks
           uint64_t(2) << 61};                   // bits 61-63: 128-byte swizzle, 1 in Hopper's
 }
-// The same for tiles of 8-bit elements whose rows lie along M or N: row k has 128 elements of k.
-// Where the tile has more lines, the next 128 begin leading_bytes further on. A step of 32 along K
-// is 32 rows further.
+// The same for tiles of 8-bit elements whose lines of 128 bytes lie along M or N: line k has that k
+// of 128 rows of A, or of 128 columns of B. Where the tile has more of these, the next 128 begin
+// leading_bytes further on. A step of 32 along K is 32 lines further.
 __device__ inline Tcgen05Desc tcgen05_desc_mn_major_128b(uint32_t tile_addr, uint32_t leading_bytes) {
   // Bits 16-29: leading_bytes.
   return {tcgen05_desc_k_major_128b(tile_addr).bits | uint64_t(leading_bytes >> 4) << 16};

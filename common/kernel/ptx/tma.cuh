@@ -85,8 +85,8 @@ __device__ inline void tma_load_3d_multicast(uint32_t dst_addr, const CUtensorMa
       : "memory");
 }
 
-// The first two loads for pairs of blocks, ranks 2i and 2i + 1 of the cluster, that share an
-// mbarrier. Needs sm_100a. The box goes to dst_addr of this block, and its bytes count at the
+// tma_load_2d and tma_load_3d for pairs of blocks, ranks 2i and 2i + 1 of the cluster, that share
+// an mbarrier. Needs sm_100a. The box goes to dst_addr of this block, and its bytes count at the
 // mbarrier of the even block at the offset of bar_addr. An address in shared memory has the block's
 // rank in its bits 24 and up, so that clearing bit 24 names the even block of the pair. The PTX ISA
 // does not say so; CUTLASS has this mask, as Sm100MmaPeerBitMask in cute/arch/copy_sm100_tma.hpp.
@@ -113,7 +113,7 @@ __device__ inline void tma_load_3d_pair(uint32_t dst_addr, const CUtensorMap* ma
       : "memory");
 }
 
-// The last load, to every block of the cluster whose bit is set in `blocks`: the box goes
+// tma_load_3d_pair to every block of the cluster whose bit is set in `blocks`: the box goes
 // to dst_addr there, and the bytes of each box count at the mbarrier of the even block of
 // the pair that it has gone to. Source: PTX ISA, cp.async.bulk.tensor,
 // `.multicast::cluster` with `.cta_group::2`.
