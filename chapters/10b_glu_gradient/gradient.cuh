@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer makes of a tile's sums, which are y, the gradients of gates and ups, which go to D,
-// and the tile's parts of dprob and of dbias.
+// A consumer multiplies a tile's sums by alpha, which gives y. From y and C it makes the gradients
+// of gates and ups: D. It also makes the tile's parts of dprob and dbias.
 
 #pragma once
 
@@ -137,7 +137,7 @@ __device__ __forceinline__ void make_gradients(Activation activation, const floa
       make_box<C>(activation, boxes, box + 1, lower, factors.alpha, factors.prob[1], counted - HALF, thread,
                   dprob_lower, dbias);
     } else {
-      boxes.sync();  // the last pair's warp_sums are read, as after the upper half's put
+      boxes.sync();  // all have read the last pair's warp_sums, as after the put above
     }
     fold(dbias, lane);
     // Lanes 0 to 15 have gates, the others ups; lane / 4 % 4 is the chunk (fold).
