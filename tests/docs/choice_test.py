@@ -44,6 +44,17 @@ class ChoiceTest(unittest.TestCase):
         self.assertRegex(done.stdout, r"(?m)^of sets +1 +1 +0.0 % +0.0 % +0$")
         self.assertIn("the worst: G=8 M=4096 N=64 K=512: 2.5 us with 32x64, 2 with 128x64", done.stdout)
 
+    def test_the_option_tile_names_each_size(self):
+        """A size that --tile does not name could not be timed; one that is no configuration would run as another."""
+        some = [folder for folder in sorted((ROOT / "chapters").glob("07[l-o]_*")) if (folder / "choose.cuh").exists()]
+        self.assertEqual([folder.name[:3] for folder in some], ["07l", "07m", "07n", "07o"])
+        for folder in some:
+            made = re.findall(r"f\(Config<(\d), (\d+),", (folder / "choose.cuh").read_text(encoding="utf-8"))
+            line = re.search(r"\.tiles = \{(.*)\},", (folder / "main.cu").read_text(encoding="utf-8"))[1]
+            with self.subTest(chapter=folder.name):
+                self.assertEqual({(int(bm), 64 * int(consumers)) for consumers, bm in made},
+                                 {(int(bm), int(bn)) for bm, bn in re.findall(r"\{(\d+), (\d+)\}", line)})
+
     def test_refusals(self):
         line = "x,2026-01-01,132,3352,drawn,64 64,64,512,1,1,1,1,1,1,1,1,1"
         for lines, sentence in (((COLUMNS + ",more", line), "other columns"),
