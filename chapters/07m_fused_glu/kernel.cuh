@@ -56,6 +56,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
     }
+    // At `landed` and at `read` one thread of rank 0 arrives.
     for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
     mailbox.init(C::BLOCKS * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
     gg::ptx::fence_mbarrier_init();
@@ -78,11 +79,11 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
-  // [roles]
   // Configurations with BM up to 128 do with the registers that a thread starts with, 168 or 255 as
   // said above. In the others a consumer's thread has up to 128 sums and the rows that BoxStore holds.
   // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is
   // ptxas's duty to keep such values in registers that setmaxnreg leaves.
+  // [roles]
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps.d, d, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

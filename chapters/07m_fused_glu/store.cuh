@@ -30,9 +30,10 @@ class BoxStore {
   static constexpr int BM = C::BM;
 
   // [actions]
-  // A tile's actions. They count down, so a new one goes between two others, and all above it get
-  // one more. LAST_WAIT stays the last before DONE, for `put` relies on it.
+  // A tile's actions count down to DONE. Action 1 is the last and must wait until all has been read:
+  // where rows are held, `put` overwrites shared memory without a wait of its own.
   static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
+  static_assert(LAST_WAIT == DONE + 1, "the action before DONE waits, and `put` relies on it");
 
   // A tile of at most STORE_ROWS rows holds none, and skips the two actions of held rows.
   __device__ int action_after(int action) const {
@@ -115,11 +116,13 @@ class BoxStore {
  private:
   __device__ static int thread() { return int(threadIdx.x) % 128; }
 
+  // [room]
   // Waits until all that was sent has been read, by TMA and by threads: all 128 may overwrite it.
   __device__ void wait_until_read() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
   }
+  // [/room]
 
   // [write]
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 64 bytes moves chunk c of row r to c xor r/2 % 4.
@@ -139,8 +142,9 @@ class BoxStore {
 
   // [send]
   // Stores the first `rows` rows that shared memory has: whole boxes by TMA, the others by threads.
-  // `row_in_tile`: which row of the tile shared memory begins with, 0 or STORE_ROWS. Thread 0 starts
-  // the copies, as it waits in wait_until_read and finish: a thread knows only its own copy groups.
+  // `row_in_tile`: which row of the tile shared memory begins with, 0 or STORE_ROWS. Thread 0
+  // starts the copies, for wait_until_read and finish wait in thread 0: a copy group is known to
+  // its thread alone.
   __device__ void send(int row_in_tile, int rows) {
     static_assert(D_BYTES == 4 * 16);  // 4 threads store the 4 chunks of a row, 128 threads 32 rows
     const int row0 = row0_ + row_in_tile, boxes = rows / STEP, chunk = thread() % 4;
@@ -172,9 +176,10 @@ class BoxStore {
   // it is only indexed by constants, in unrolled loops. Not initialised: `put` fills it up to the
   // tile's width, and `proceed` reads no further.
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) * 32 / 128 / 2 : 1];
-  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that `put` took: as D counts, and how many
-  int action_ = DONE;                   // its next action
-  bool has_sent_ = false;               // a tile before: read where no rows are held
+  // The tile that `put` took: its first row in D, how many it has, this consumer's first column.
+  int row0_ = 0, rows_ = 0, col0_ = 0;
+  int action_ = DONE;      // the next one for that tile
+  bool has_sent_ = false;  // `put` has taken a tile: where no rows are held, the next `put` waits for it
 };
 
 }  // namespace chapter

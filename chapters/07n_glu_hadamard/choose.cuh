@@ -11,7 +11,10 @@
 
 namespace chapter {
 
-// A problem as far as the host knows it. m_total: rows of all groups. rows_each: of every group, or 0.
+// A problem as far as the host knows it without reading the offsets. m_total: rows of all groups.
+// rows_each: rows of every group, or 0 if groups differ or nobody knows. If either is wrong, D is
+// right all the same, but may be later. Neither may be negative, and an int must hold
+// groups * rows_each.
 struct Sizes {
   int64_t m_total;
   int groups, n, k, rows_each;
@@ -31,13 +34,13 @@ struct Device {
   double memory_bandwidth;  // bytes a second, by the data sheet
 };
 
-// Cycles a second: about what a busy GPU is lowered to, so that its power stays within the limit.
+// Cycles a second, fitted. A busy GPU is lowered to about as much, to stay within its power.
 constexpr double BUSY_CLOCK = 1.5e9;
 
 // Cycles of the launch, as far as they tell configurations apart: parts (1) to (5). 2048 is physical,
-// 10 / 11 was measured, the means in (3) are assumed, SIXTHS and 1 / 100 were chosen. All other
-// constants were fitted to timed problems, so that the least estimate is that of the quickest
-// configuration: they are no stamps of a clock.
+// 10 / 11 was measured, SIXTHS was chosen; how (3) counts a last round, and 1 / 100, are assumed.
+// All others were fitted to timed problems, so that the least estimate is that of the quickest
+// configuration: none of them is a duration that was measured.
 // [estimate]
 template <class C>
 double estimate(const Sizes& sizes, const Device& device) {

@@ -16,10 +16,13 @@ constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
 constexpr int PAIR = 64;        // columns of B that a consumer has: 32 gates, then their 32 ups
 constexpr int D_BYTES = 64;     // of a row of D: the 32 columns, of bf16, that a consumer makes of them
-constexpr int STEP = 32;        // rows of a tile go in multiples of it; so many make a box of D
+static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
 static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
-// The 64 of BN, SUMS_BYTES, b_desc (multiply.cuh) and BLOCK_FLOATS (split_k.cuh) is a PAIR too.
+// The 64 of BN, SUMS_BYTES, b_desc (multiply.cuh) and BLOCK_FLOATS (split_k.cuh) is a PAIR's columns too.
 static_assert(PAIR == 64);
+// A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
+// up to STEP. A box of D has STEP rows, too.
+constexpr int STEP = 32;
 constexpr int BOX_BYTES = STEP * D_BYTES;
 constexpr int SWIZZLE_BYTES = 8 * D_BYTES;  // after so many, 8 rows, D's swizzle repeats
 
@@ -46,9 +49,13 @@ static_assert(BARRIERS_END <= 16);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a cluster of blocks. CLUSTER of them
-// are side by side in N and load each slice of A once, for all. Or SPLIT of them have one tile, and each some
-// slices of K.
+// A worker is a cluster of BLOCKS blocks, or a single block. Its tiles have up to BM rows and
+// COLUMNS columns. Each block has STAGES slices in its shared memory, of BM rows of A and BN
+// columns of B. The blocks of a cluster divide either the columns or K:
+// - CLUSTER blocks are side by side in N. The block of rank r multiplies and activates BN columns,
+//   from the tile's column r * BN on. They load each slice of A once, for all.
+// - SPLIT blocks each multiply some slices of K, for all rows and columns of the tile, and load
+//   for themselves alone. Rank 0 adds up the sums and stores.
 template <int CONSUMERS_, int BM_, int STAGES_, int CLUSTER_ = 1, int SPLIT_ = 1>
 struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
@@ -66,24 +73,26 @@ struct Config {
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int CLUSTER = CLUSTER_, SPLIT = SPLIT_, BLOCKS = CLUSTER * SPLIT;  // of a worker
   static constexpr int COLUMNS = BN * CLUSTER;                                        // of a worker's tile
-  // Splits: ranks along K are ranks in the cluster. More consumers are untested.
-  static_assert(SPLIT == 1 || (CLUSTER == 1 && CONSUMERS == 1));
-  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;            // of a slice
+  static_assert(CLUSTER == 1 || CLUSTER == 2);                                        // more was never tried
+  static_assert(CLUSTER == 1 || SPLIT == 1, "AddSums passes ranks along K as ranks in the cluster");
+  static_assert(SPLIT == 1 || (CONSUMERS == 1 && BM <= 128), "splits of larger tiles are untested");
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
-  static_assert(BN == CONSUMERS * PAIR);   // consumer c has PAIR c of a tile, and of a box of B
+  static_assert(BN == CONSUMERS * PAIR);   // consumer c has PAIR c of a block's tile, and of a box of B
   // A consumer's thread may have more than 64 sums: kernel.cuh moves registers, and choose.cuh counts
   // the longer end of a launch.
   static constexpr bool TALL = BM > 128;
   static_assert(!TALL || (OTHER_REGISTERS <= FIRST_REGISTERS && FIRST_REGISTERS <= CONSUMER_REGISTERS));
-  static_assert(BM % STEP == 0 && BM <= 256);
-  static constexpr int STORE_BYTES = BM * D_BYTES;              // of a consumer
+  static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
+  static constexpr int STORE_BYTES = BM * D_BYTES;  // of a consumer
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0 && STORE_BYTES % 1024 == 0,
+                "the swizzle wants operands at multiples of 1024, and rows of D at multiples of 512");
   static constexpr int SUMS_BYTES = (SPLIT - 1) * BM * 64 * 4;  // of a consumer: the sums of other blocks
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * (STORE_BYTES + SUMS_BYTES);
   // Offsets of boxes, for `swizzled`: after all slices, and after boxes of the consumer before.
   static_assert(STAGES * (A_BYTES + B_BYTES) % SWIZZLE_BYTES == 0 && STORE_BYTES % SWIZZLE_BYTES == 0);
-  // A block has at most 227 KB. The barriers, the mailbox and `output_tiles` in kernel.cuh are less
-  // than 1 KB.
-  static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
+  static_assert(SHARED_BYTES + 2048 <= 227 * 1024,
+                "a block may have 227 KB; barriers, mailbox, output_tiles and alignment take under 2 KB");
 };
 
 // Whether a block has a tile's whole sums: of those that split K, the one with k_rank 0. Only there
@@ -106,8 +115,9 @@ struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
   int rows;   // 1 to BM: load_tiles picks a map by it
-  int col0;   // of B; in the mailbox, of the worker's first block
+  int col0;   // its first column, of B; N or more where a block has no columns of D
 };
+static_assert(Tile{0, 1, 2, 3}.row0 == 1 && Tile{0, 1, 2, 3}.rows == 2 && Tile{0, 1, 2, 3}.col0 == 3);
 
 // A tile of a consumer's 32 columns of X in shared memory: what its storing warp has to know.
 struct alignas(16) OutputTile {
@@ -123,10 +133,10 @@ struct Memory {
   uint32_t b_tile_addr;      // [STAGES][BN][BK], swizzled
   unsigned char* boxes;      // [CONSUMERS][STORE_BYTES]: X, and then D, of 32 columns, swizzled
   OutputTile* output_tiles;  // [CONSUMERS]: whose X or D lies there
-  unsigned char* sums;       // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats
+  unsigned char* sums;       // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats of other blocks
   uint32_t full_addr;        // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each block's consumers.
-  uint32_t landed_addr;  // [CONSUMERS][2] barriers of AddSums
+  uint32_t empty_addr;       // [STAGES] barriers: all consumers of CLUSTER blocks multiplied the slice
+  uint32_t landed_addr;      // [CONSUMERS][2] barriers: `landed` and `read` of AddSums
 };
 
 }  // namespace chapter

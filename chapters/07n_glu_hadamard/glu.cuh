@@ -26,6 +26,7 @@ struct Operands {      // of the epilogue, and a result of it: amax. In global m
   float* amax;    // [G]; the result: each group's largest |Y|, before the launch minus infinity
 };
 
+// [factors]
 // A thread's factors and biases in a tile.
 struct Factors {
   float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
@@ -52,8 +53,10 @@ struct Factors {
     gate_bias = bias_at(gate);
     up_bias = bias_at(gate + PAIR / 2);
   }
+  // The prob of the tile's token first + lane; past the last token that of the last one.
   __device__ float prob_of(int first) const { return prob[min(first + int(threadIdx.x) % 32, rows - 1)]; }
 };
+// [/factors]
 
 // Who: a whole warp. The outputs of 32 tokens, prob being that of token `lane`: words[j] has those of
 // tokens 8j + lane % 4 * 2 and the next one, in this thread's output column. sums and words point
@@ -79,7 +82,8 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 }
 // [/glu]
 
-// The same for all tokens of the tile, 32 at a time, and `geglu` is tested once for each 32. With a test for
+// [activate]
+// Activates all tokens of the tile, 32 at a time, and tests `geglu` once for each 32. With a test for
 // each output ptxas interleaved no two outputs. With one test before the loop it interleaved those of
 // all tokens, needed too many registers and spilled.
 template <int SUMS>
@@ -98,5 +102,6 @@ __device__ __forceinline__ void activate(const float (&sums)[SUMS], const Factor
     prob = next;
   }
 }
+// [/activate]
 
 }  // namespace chapter

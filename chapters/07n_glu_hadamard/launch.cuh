@@ -65,8 +65,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
                     m_total < SHARING_ROWS * groups);
 }
 
-// A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
-// the launch may begin before the one before has ended.
+// A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `rows`: m_total or more.
+// `tile` 0x0: as estimated. `dependent`: the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
                    const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
                    bool dependent, cudaStream_t stream) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks side by side in N,
-// and the slice of B into its own, as far ahead as there are stages. It begins with the guessed
-// tile, before it knows whether the guess holds. It waits for `empty`. TMA's bytes, those from all
-// blocks, signal `full`.
+// The loading warp goes through its block's slices of K, as far ahead as there are stages. Of each
+// slice it loads the block's own columns of B, and its share of A's rows, into all blocks side by
+// side in N. A block that splits K has no block beside it: it loads all rows, for itself alone. It
+// waits for `empty`. TMA's bytes signal `full`, those too that the blocks beside this one load.
+// It begins with the guessed tile, before it knows whether the guess holds.
 
 #pragma once
 
@@ -18,6 +19,11 @@
 
 namespace chapter {
 
+// Who: the loading warp. It must count as many slices for a tile as multiply_tiles does: where one
+// side counts a slice more, it waits for ever. A block of a cluster may have no columns of D, since
+// N ends before them. It loads its rows of A all the same, for the others. TMA fills its B with
+// columns of later groups, after the last group with zeros, and the store leaves them out.
+// `n_rank`: of the block along N.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C::BLOCKS>& mailbox,
                            const Guess<C>& guess, const gg::Offsets& offsets, Slices slices, int n_rank,
@@ -34,6 +40,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
     const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // PAIRs of B before this block's
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
+      // CLUSTER boxes of A, one from each block, and this block's box of B. Another block's may have
+      // landed already: the phase cannot end before this arrival.
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
       if constexpr (C::CLUSTER > 1) {
         gg::ptx::tma_load_2d_multicast(a_addr, &a_map, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
@@ -49,24 +57,24 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   // [/load]
   // [guessed]
   Ring<C::STAGES> ring;
-  // No wait for `empty`: there was nothing in these stages, and they are STAGES at most.
+  // No wait for `empty`: nothing was in these stages. They are at most STAGES, so none is used twice.
 #pragma unroll 1
   for (int k_tile = 0; k_tile < guess.slices; ++k_tile, ring.next()) load(guess.tile, k_tile, ring.stage);
   const bool holds = guess.holds(offsets);
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
-  int k_tile = holds ? guess.slices : 0;  // those before are under way
-  // [/guessed]
+  int k_tile = holds ? guess.slices : 0;  // the first tile's slices before it are under way
   Tile tile;
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices.count; ++k_tile, ring.next()) {
-      // All consumers of the cluster have released what was here, read or not. In lap 0
-      // there was nothing.
+      // The consumers of CLUSTER blocks have released what was here, multiplied or not. In lap 0
+      // nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }
     k_tile = 0;
   }
+  // [/guessed]
 }
 
 }  // namespace chapter

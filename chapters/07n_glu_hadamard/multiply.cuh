@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of B of each tile and makes 32 columns of X of them.
-// It leaves X to its storing warp (store.cuh) and goes on with the next tile.
-// It waits for `full` and signals `empty`, that of all blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies 64 columns of a tile and makes 32 of X. Its storing
+// warp (store.cuh) transforms them and stores them as 32 columns of D, while the consumer
+// has the next tile. Where blocks split K it multiplies its block's slices only; the block of rank
+// 0 along K adds the sums of all and stores. It waits for `full` and signals `empty`, that of all
+// blocks whose loads write this one's shared memory. Slices of a wrong guess it only releases.
 
 #pragma once
 
@@ -22,7 +24,8 @@
 
 namespace chapter {
 
-// Sums stay in registers, so all of it is inlined.
+// Sums stay in registers, so all of it is inlined. A consumer that waits for tile i + 1 has released
+// all slices of tile i - 1: else the warps of a worker could wait for each other for ever (Mailbox).
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const Operands& operands, const Memory& memory,
                                                Mailbox<C::BLOCKS>& mailbox, const Guess<C>& guess,
@@ -32,38 +35,50 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // [release]
+  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
+  // one thread may speak for them: thread r to the block of rank r. No consumer arrives twice in one
+  // phase of an `empty`: it releases the stage again only after the next slice has landed there.
+  // Each block loads its part of that slice only after its own `empty` has ended the phase.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
+    static_assert(C::CLUSTER <= 32, "the discard needs all these threads in the first warp");
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
+  // [/release]
   const Outbox<C> outbox(memory, consumer);
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // The guess was wrong, so the slices that were loaded for it are released without products.
-    // Invariant: a warp looks at a phase before the stage's next phase ends, for then parity would show
-    // it as not over. So only the first warp waits and releases, and the others wait at the barrier.
+    // Releases each guessed slice, if any, once it has landed: the loading warp needs the stages for
+    // the found tile, and the block must not end while TMA writes to it.
+    // Only the first warp waits, whose threads release; the other three only turn their rings. After
+    // a release the next slice may land in the stage, and a warp that looked for phase 0 only then
+    // would wait for phase 2. In the main loop all four have waited before a release, to multiply.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-      __syncwarp();  // in all its lanes
+      __syncwarp();  // all its lanes have seen that phase 0 is over
       release(ring.stage);
     }
-    if (guess.slices > 0) gg::ptx::bar_sync(OF_CONSUMER + consumer, 128);  // all of them have landed
+    // The other three wait here until phase 0 of these stages is over. Before that their wait for
+    // phase 1 would return at once, and they would issue wgmma for a slice that they have not seen
+    // land: by PTX's rules a race.
+    if (guess.slices > 0) gg::ptx::bar_sync(OF_CONSUMER + consumer, 128);
   }
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
   AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), OF_CONSUMER + consumer);
-  // There are fewer slices than blocks. The block that hands over (config.cuh) is the first one and has
-  // some as K > 0, so no storing warp waits for a consumer that returns here.
+  // A block without slices has no sums to send, but must receive: until this warp has read a tile,
+  // the next one is not sent. `return` does not end the kernel: its cluster barrier is still to come.
+  // It does not hand over: rank 0 does (config.cuh), which has slices as K > 0. So no storing warp
+  // waits for a consumer that returns here.
   if (C::SPLIT > 1 && slices.count == 0) {
     Tile tile;
-    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
+    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);
     return;
   }
   // [/split]
@@ -98,12 +113,14 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
       // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
       const int col0 = tile.col0 + consumer * PAIR;  // this consumer's first column of B
-      // Before the wait, so that ptxas may issue these loads during the last products. No test checks
-      // that it does: after the wait they would be correct too, only later.
+      // Before the wait, so that ptxas may issue these loads during the last products. After it they
+      // would be right too, only later.
       const Factors factors(operands, tile, col0, n);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
-      // May stand before the activation: the next kernel reads nothing until this one has ended (kernel.cuh).
+      // After the last products of this consumer's last tile. Where kernel.cuh has executed it
+      // already, this changes nothing.
+      // It may stand before the activation: the next kernel reads nothing until this one has ended.
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       // [/multiply]
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);

@@ -29,8 +29,8 @@
 
 namespace chapter {
 
-// The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each
-// of 384 threads may have 168, and each of 256 threads 255.
+// The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each of
+// 384 threads may have 168, and each of 256 threads 255.
 template <class C>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, const __grid_constant__ Operands operands,
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int rank = C::BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0;
   const int n_rank = rank % C::CLUSTER, k_rank = rank / C::CLUSTER;
   const Slices slices = slices_of<C>(k, k_rank);
-  const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);
+  const Guess<C> guess(rows_each, groups, n, n_rank, slices.count);  // reads no memory
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
@@ -59,6 +59,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
     }
+    // At `landed` and at `read` one thread of rank 0 arrives.
     for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
     mailbox.init(C::BLOCKS * (1 + 4 * C::CONSUMERS));  // warps that load or multiply
     gg::ptx::fence_mbarrier_init();
@@ -74,16 +75,19 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
-  // Here where groups have few rows (early) or workers one tile each, otherwise in multiply.cuh,
-  // after the last products of the consumer that is first to end them: the first thread that comes
-  // there counts for its block. Once each block has come there or has ended, the next kernel's
-  // blocks may start. They too wait below until this kernel has ended.
+  // The next kernel's blocks may start once each block of this one has executed launch_dependents or
+  // has ended. They, too, wait below until this kernel has ended, so where it stands changes times and
+  // never D. It stands here for few rows a group (early), or if by rows_each no worker has a second
+  // tile. Otherwise it stands in multiply.cuh, after a consumer's last products, and the consumer that
+  // comes to it first counts for its block.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
+  // Configurations with BM up to 128 do with the registers that a thread starts with, 168 or 255 as
+  // said above. In the others a consumer's thread has up to 128 sums and the rows that BoxStore holds.
+  // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is
+  // ptxas's duty to keep such values in registers that setmaxnreg leaves.
   // [roles]
-  // Tiles of up to 128 rows do with the registers that ptxas gives each thread. Of more rows, a
-  // consumer has up to 128 sums and the rows that BoxStore holds.
   if (warp < C::LOADER) {
     if constexpr (C::HOLDS_ROWS) gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps, operands, memory, mailbox, guess, offsets, slices, n_rank, k_rank, n, k);

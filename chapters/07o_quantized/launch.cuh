@@ -56,7 +56,7 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
 }
 
 // A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.
-// `tile` 0x0: as estimated. `dependent`: the launch may begin while the one before runs.
+// `tile` 0x0: as estimated. `dependent`: the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
                    const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
                    cudaStream_t stream) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and
-// the slice of B into its own, as far ahead as there are stages. It begins with the guessed tile.
-// It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
+// The loading warp goes through its block's slices of K, as far ahead as there are stages. Of each
+// slice it loads the block's own columns of B, and its share of A's rows, into all blocks side by
+// side in N. A block that splits K has no block beside it: it loads all rows, for itself alone. It
+// waits for `empty`. TMA's bytes signal `full`, those too that the blocks beside this one load.
+// It begins with the guessed tile, before it knows whether the guess holds.
 
 #pragma once
 
@@ -17,6 +19,11 @@
 
 namespace chapter {
 
+// Who: the loading warp. It must count as many slices for a tile as multiply_tiles does: where one
+// side counts a slice more, it waits for ever. A block of a cluster may have no columns of D, since
+// N ends before them. It loads its rows of A all the same, for the others. TMA fills its B with
+// zeros, and the store leaves its columns out.
+// `n_rank`: of the block along N.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C::BLOCKS>& mailbox,
                            const Guess<C>& guess, const gg::Offsets& offsets, Slices slices, int n_rank,
@@ -24,7 +31,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   const uint64_t evict_first = gg::ptx::evict_first_policy();
   // [load]
   const auto load = [&](const Tile& tile, int k_tile, int stage) {
-    const int rows = round_up(tile.rows, STEP);  // tile.rows: here all tiles have whole steps
+    const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
     const int box_rows = rows / C::CLUSTER;      // as many as this block loads
     const int k0 = (slices.first + k_tile) * BK, row0 = tile.row0 + n_rank * box_rows;
     const uint32_t full_addr = memory.full_addr + stage * 8;
@@ -32,6 +39,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
+      // CLUSTER boxes of A, one from each block, and this block's box of B. Another block's may have
+      // landed already: the phase cannot end before this arrival.
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
       if constexpr (C::CLUSTER > 1) {
         gg::ptx::tma_load_2d_multicast(a_addr, &a_map, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
@@ -47,23 +56,24 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   // [/load]
   // [guessed]
   Ring<C::STAGES> ring;
+  // No wait for `empty`: nothing was in these stages. They are at most STAGES, so none is used twice.
 #pragma unroll 1
   for (int k_tile = 0; k_tile < guess.slices; ++k_tile, ring.next()) load(guess.tile, k_tile, ring.stage);
   const bool holds = guess.holds(offsets);
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
-  int k_tile = holds ? guess.slices : 0;  // those before are under way
-  // [/guessed]
+  int k_tile = holds ? guess.slices : 0;  // the first tile's slices before it are under way
   Tile tile;
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices.count; ++k_tile, ring.next()) {
-      // All consumers of the cluster have multiplied what was here. The first time round
-      // there was nothing.
+      // The consumers of CLUSTER blocks have released what was here, multiplied or not. In lap 0
+      // nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }
     k_tile = 0;
   }
+  // [/guessed]
 }
 
 }  // namespace chapter

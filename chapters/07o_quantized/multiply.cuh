@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of each tile, quantises them, and stores
-// them while it has the next tile. It waits for `full` and signals `empty`, that of all blocks
-// whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies 64 columns of a tile, quantises them, and stores them while it
+// has the next tile. Where blocks split K it multiplies its block's slices only; the block of rank
+// 0 along K adds the sums of all and stores. It waits for `full` and signals `empty`, that of all
+// blocks whose loads write this one's shared memory. Slices of a wrong guess it only releases.
 
 #pragma once
 
@@ -22,13 +23,13 @@
 
 namespace chapter {
 
-// The named barrier of a consumer's 128 threads; 0 is that of __syncthreads. All bar_syncs of a
-// consumer use it: the one after discarded slices, AddSums', BoxStore's and Quantiser's. That is
-// safe since all 128 threads execute the same ones in the same order: whether one is executed
-// depends only on the tile, the guess and BoxStore's action, which are the same in all of them.
+// The named barrier of a consumer's four warps, for the discard, BoxStore, AddSums and Quantiser:
+// the same four warps come to all its uses in the same order, since whether one is executed depends
+// only on the tile, the guess and BoxStore's action.
 __device__ constexpr int barrier_of(int consumer) { return 1 + consumer; }
 
-// Sums stay in registers, so all of it is inlined.
+// Sums stay in registers, so all of it is inlined. A consumer that waits for tile i + 1 has released
+// all slices of tile i - 1: else the warps of a worker could wait for each other for ever (Mailbox).
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operands& operands,
                                                const Memory& memory, Mailbox<C::BLOCKS>& mailbox,
@@ -38,36 +39,48 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
+  // [release]
   // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
-  // one thread may speak for them.
+  // one thread may speak for them: thread r to the block of rank r. No consumer arrives twice in one
+  // phase of an `empty`: it releases the stage again only after the next slice has landed there.
+  // Each block loads its part of that slice only after its own `empty` has ended the phase.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
+    static_assert(C::CLUSTER <= 32, "the discard needs all these threads in the first warp");
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
+  // [/release]
   BoxStore<C> store(maps, memory.d_rows + consumer * C::STORE_BYTES, barrier_of(consumer));
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Slices were loaded for nothing. Invariant: who waits for a phase must not be overtaken by the
-    // next one, whose end he would take for his. So one warp waits, then releases; the others wait
-    // at the barrier.
+    // Releases each guessed slice, if any, once it has landed: the loading warp needs the stages for
+    // the found tile, and the block must not end while TMA writes to it.
+    // Only the first warp waits, whose threads release; the other three only turn their rings. After
+    // a release the next slice may land in the stage, and a warp that looked for phase 0 only then
+    // would wait for phase 2. In the main loop all four have waited before a release, to multiply.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-      __syncwarp();  // in all its lanes
+      __syncwarp();  // all its lanes have seen that phase 0 is over
       release(ring.stage);
     }
-    if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);  // all of them have landed
+    // The other three wait here until phase 0 of these stages is over. Before that their wait for
+    // phase 1 would return at once, and they would issue wgmma for a slice that they have not seen
+    // land: by PTX's rules a race.
+    if (guess.slices > 0) gg::ptx::bar_sync(barrier_of(consumer), 128);
   }
   // [/discard]
   TileReceiver<C> tiles(mailbox, n_rank, guess, holds);
   // [split]
   AddSums<C> splits(k_rank, blocks_with_slices<C>(k), memory.landed_addr + consumer * 16,
                     reinterpret_cast<float*>(memory.sums + consumer * C::SUMS_BYTES), barrier_of(consumer));
-  if (C::SPLIT > 1 && slices.count == 0) {  // there are fewer slices than blocks
+  // A block without slices has no sums to send, but must receive: until this warp has read a tile,
+  // the next one is not sent. `return` does not end the kernel: its cluster barrier is still to come.
+  if (C::SPLIT > 1 && slices.count == 0) {
     Tile tile;
-    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);  // the mailbox counts on this warp
+    for (bool more = tiles.first(tile); more;) more = tiles.next(tile);
     return;
   }
   // [/split]
@@ -101,15 +114,18 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
         last = stage;
       }
       store.complete();
-      // Read early, during the last products: the tile after it, found already, can be
-      // sent to load_tiles.
+      // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
-      // It loads alpha, prob, bias and offsets. Before the wait, so that ptxas may issue these loads
-      // during the last products. No test checks that it does.
+      // It loads alpha, prob, bias and offsets.
+      // Before the wait, so that ptxas may issue these loads during the last products. After it they
+      // would be right too, only later.
       Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,
                              memory.codes + consumer * C::CODE_BYTES, barrier_of(consumer));
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);
+      // After the last products of this consumer's last tile. Where kernel.cuh has executed it
+      // already, this changes nothing.
+      // It may stand before the quantising: the next kernel reads nothing until this one has ended.
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       // [/multiply]
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);

@@ -15,11 +15,16 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup, for each tile `begin`, then a `take` of every box of D and of D_col, then
-// `leave`. Where BM is at most STORE_ROWS, `leave` sends each tile at once. Where tiles may have
-// more rows (C::HOLDS_ROWS), `take` writes the first STORE_ROWS to shared memory and holds the
-// others in registers: two rows of two columns in each. `proceed` sends every tile then, one action
-// at a time.
+// Who: a whole warpgroup. Each of its 128 threads has an object, and all make the same calls for
+// the same tiles. So all have the same next action and come to the same barriers; only held_
+// differs. Of each tile all call `begin`, then `take` for every box of D and of D_col, then `leave`.
+// Two modes, by the largest tile:
+// - BM up to STORE_ROWS: `begin` waits until shared memory may be overwritten, `take` writes there,
+//   and `leave` starts the copies. There are no actions: `proceed` and `complete` do nothing.
+// - C::HOLDS_ROWS, more: none of the three waits or sends. `take` writes the first STORE_ROWS rows to
+//   shared memory and holds the others in registers, two rows of two columns in each. `proceed` then
+//   sends every tile, also one that has no held rows, one action at a time; the last action waits. So
+//   before a `begin` `complete` must have ended: all of the tile before has been read.
 template <class C>
 class BoxStore {
   static constexpr int BM = C::BM;
@@ -55,7 +60,7 @@ class BoxStore {
     rows_ = tile.rows;
     col0_ = col0;
     if constexpr (C::HOLDS_ROWS) {
-      action_ = SEND_FIRST;
+      action_ = SEND_FIRST;  // not at once: `send` has a barrier, and no products are queued now
     } else {
       send(0, rows_);
     }
@@ -73,7 +78,7 @@ class BoxStore {
         wait_until_read();
 #pragma unroll
         for (int box = 0; box < (BM - STORE_ROWS) / STEP; ++box) {
-          if (STORE_ROWS + box * STEP < rows_) {
+          if (STORE_ROWS + box * STEP < rows_) {  // `take` has filled these registers
 #pragma unroll
             for (int output = D; output <= D_COL; ++output) {
               write_box(Output(output), box, held(Output(output), box));
@@ -88,15 +93,18 @@ class BoxStore {
       action_ = action_ == SEND_FIRST && rows_ <= STORE_ROWS ? LAST_WAIT : action_ - 1;
     }
   }
+
   // Does all actions that are left, so that `begin` may be called again.
   __device__ void complete() {
     while (action_ != DONE) proceed();
   }
   // [/proceed]
-  // Call it after the last tile.
+
+  // After the last tile: sends what is left, and waits until TMA has read. When the block ends, its
+  // shared memory may be another's.
   __device__ void finish() {
     complete();
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
   }
 
  private:
@@ -107,11 +115,13 @@ class BoxStore {
     return reinterpret_cast<uint32_t(&)[4]>(held_[(box * 2 + output) * 4]);
   }
 
-  // Waits until TMA has read all that it is to store from shared memory: it may be overwritten.
+  // [room]
+  // Waits until all that was sent has been read, by TMA: all 128 may overwrite it.
   __device__ void wait_until_read() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
   }
+  // [/room]
 
   // Where 16 bytes of a row are, a chunk, counted from the box: TMA's swizzle of 64 bytes moves
   // chunk c of row r to c xor r/2 % 4. It goes by the address: boxes begin at multiples of 512.
@@ -132,12 +142,12 @@ class BoxStore {
     gg::ptx::stmatrix_x4_trans(box_addr(output, box) + swizzled(lane, chunk), reg);
   }
 
-  // Stores `rows` rows of D and of D_col from shared memory. The first one is the
-  // tile's row `first`.
+  // Stores `rows` rows of D and of D_col from shared memory. The first one is the tile's row `first`.
+  // Thread 0 starts the copies, for wait_until_read and finish wait in thread 0: a copy group is
+  // known to its thread alone.
   __device__ void send(int first, int rows) {
     gg::ptx::fence_proxy_async();
-    // All rows are there, for TMA too.
-    gg::ptx::bar_sync(barrier_, 128);
+    gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
     if (thread() == 0) {
 #pragma unroll 1
       for (int box = 0; box < rows / STEP; ++box) {
@@ -149,18 +159,23 @@ class BoxStore {
     }
   }
 
-  // Actions count down to DONE. A tile of at most STORE_ROWS rows skips the two of held rows. Where
-  // each branch of `proceed` set the next one instead, ptxas spilled.
+  // A tile's actions count down to DONE. Action 1 is the last and must wait until all has been read:
+  // where rows are held, `begin` has no wait of its own. A tile of at most STORE_ROWS rows skips the
+  // two of held rows. Where each branch of `proceed` set the next one instead, ptxas spilled.
   static constexpr int SEND_FIRST = 4, WRITE_HELD = 3, SEND_HELD = 2, LAST_WAIT = 1, DONE = 0;
+  static_assert(LAST_WAIT == DONE + 1, "the action before DONE waits, and `begin` relies on it");
 
-  const Maps<C>& maps_;
+  const Maps<C>& maps_;  // no copy: TMA reads the kernel's parameter, at its address
   int barrier_;
   const uint32_t addr_;
-  // Rows from STORE_ROWS on. In registers: it is only indexed by constants, in unrolled loops.
+  // Rows from STORE_ROWS on: 64 columns of D and of D_col among 128 threads, four elements in a
+  // register. In registers: it is only indexed by constants, in unrolled loops. Not initialised:
+  // `take` fills it up to the tile's width, and `proceed` reads no further.
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 4 : 1];
-  int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile that leaves
-  int action_ = DONE;                   // its next action
-  bool has_sent_ = false;               // whether there was a tile before the one that begins
+  // The tile that `leave` took: its first row in D, how many it has, this consumer's first column.
+  int row0_ = 0, rows_ = 0, col0_ = 0;
+  int action_ = DONE;      // the next one for that tile
+  bool has_sent_ = false;  // `begin` was called: where no rows are held, the next `begin` waits for it
 };
 
 }  // namespace chapter

@@ -11,7 +11,10 @@
 
 namespace chapter {
 
-// A problem as far as the host knows it. m_total: rows of all groups. rows_each: of every group, or 0.
+// A problem as far as the host knows it without reading the offsets. m_total: rows of all groups.
+// rows_each: rows of every group, or 0 if groups differ or nobody knows. If either is wrong, D is
+// right all the same, but may be later. Neither may be negative, and an int must hold
+// groups * rows_each.
 struct Sizes {
   int64_t m_total;
   int groups, n, k, rows_each;
@@ -68,7 +71,9 @@ double estimate(const Sizes& sizes, int multiprocessors) {
 // [/estimate]
 
 // Calls f(C()) for each configuration. The order matters: launch.cuh takes the later one of equal
-// estimates. A new size belongs into main.cu's list, too.
+// estimates. Each size is there once, for --tile. A new line may change the choice for any
+// problem. Its size belongs into main.cu's list, too: else --tile does not know it and --tune does
+// not time it, and no test notices.
 template <class F>
 void for_each_config(F f) {
   f(Config<192, 5, 2>());

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int thread = int(threadIdx.x), warp = gg::ptx::uniform(thread / 32);
   const int rank = C::BLOCKS > 1 ? gg::ptx::cluster_ctarank() : 0;
   const int slices = slices_of(k);
-  const Guess<C> guess(rows_each, groups, n, rank, slices);
+  const Guess<C> guess(rows_each, groups, n, rank, slices);  // reads no memory
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailboxes[C::CONSUMERS];
@@ -72,15 +72,18 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   }
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
-  // Here where groups have few rows (early) or workers one tile each, otherwise in multiply.cuh,
-  // after the last tile of the consumer that is first to end: the first thread that comes there
-  // counts for its block. Once each block has come there or has ended, the next kernel's
-  // blocks may start. They too wait below until this kernel has ended.
+  // The next kernel's blocks may start once each block of this one has executed launch_dependents or
+  // has ended. They, too, wait below until this kernel has ended, so where it stands changes times and
+  // never D. It stands here for few rows a group (early), or if by rows_each no worker has a second
+  // tile. Otherwise it stands in multiply.cuh, after a consumer's last tile, and the consumer that
+  // comes to it first counts for its block.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
   gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
   // [/dependent]
-  // [roles]
   // A thread of a consumer has up to BM sums in registers.
+  // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is
+  // ptxas's duty to keep such values in registers that setmaxnreg leaves.
+  // [roles]
   if (warp < C::LOADER) {
     gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
     multiply_tiles<C>(maps.d, d, operands, memory, mailboxes, guess, offsets, slices, n);

@@ -22,6 +22,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // [map]
   // A PAIR's column 32 u + 8 w + i goes to its stage row 16 w + 8 u + i: gates (u = 0) and ups
   // (u = 1) in turn, 8 of each, and warp w of a consumer gets the sums of 8 gates and their ups.
+  // TMA fills a stage in the order of the dimensions, i before u before w. A stride is what a step
+  // of i, u, w or PAIR adds to the column's number, times pitch.
   // Relying on the order in a stage: activate_rows (an up's sum is two registers after its gate's),
   // ColumnFactors (a thread's gate is number 8 w + lane / 4), store.cuh (warp w's outputs are chunk
   // w of a PAIR's four in a row of D). Relying on an up's being 32 columns after its gate in memory:
@@ -33,12 +35,14 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // after the last group zeros. Their outputs are not stored.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;
   const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
+  // The third stride is less than the second: cuda.h describes no such map, the driver accepts it.
   maps.b = gg::make_tensor_map({.data = b,
                                 .dims = {k, 8, 2, 4, all_pairs},  // k, one of 8, gate or up, warp, PAIR
                                 .stride_bytes = {pitch, PAIR / 2 * pitch, 8 * pitch, PAIR * pitch},
                                 .box = {BK, 8, 2, 4, C::BN / PAIR},
                                 .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/map]
+  static_assert(C::D_BYTES == 128);  // rows that CU_TENSOR_MAP_SWIZZLE_128B swizzles as `swizzled` says
   maps.d = gg::make_tensor_map({.data = d,
                                 .dims = {n / 2, rows},
                                 .stride_bytes = {n / 2 * 2},  // n / 2 columns of bf16
@@ -57,8 +61,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
                     m_total < SHARING_ROWS * groups);
 }
 
-// A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
-// the launch may begin before the one before has ended.
+// A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `rows`: m_total or more.
+// `tile` 0x0: as estimated. `dependent`: the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
                    const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
                    bool dependent, cudaStream_t stream) {

@@ -74,6 +74,9 @@ struct Self {
 
 // Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's: its `block_slices`
 // are all slices of K here, which is never split.
+// `release`: thread r speaks for the four warps to the block of rank r. No block arrives twice in one
+// phase of an `empty`: it releases the stage again only after the next slice has landed there.
+// Each block loads its part of that slice only after its own `empty` has ended the phase.
 // A wrong guess (the first loop): warp 0 alone waits for its slices and releases them. `empty` wants
 // one arrival of each block; and if all warps waited, a slow one might look only after the stage's
 // next phase has ended, when parity shows the guessed slice's as not over. All other warps only
@@ -199,7 +202,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     more = tiles.next(tile);
     // [/next]
   }
-  gg::ptx::griddepcontrol_launch_dependents();
+  gg::ptx::griddepcontrol_launch_dependents();  // changes nothing where kernel.cuh has executed it
   BoxStore<C>::finish();
 }
 

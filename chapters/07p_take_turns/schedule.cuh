@@ -41,7 +41,8 @@ struct Mailbox {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
   }
-  // Who: a whole warp of the first block. Waits until all have received the tile before.
+  // Who: a whole warp of the first block. `phase`: that of the tile to be sent next. Waits until
+  // all have received the tile before that one, so that the mailbox is empty.
   __device__ void wait_received(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
     __syncwarp();  // else a slow lane could find `received` two phases on
@@ -102,12 +103,13 @@ class TileReceiver {
         holds_(holds),
         none_in_mailbox_(guess.nothing_sent(holds)) {}
 
+  // [first]
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
     if (!holds_ || place_ > 0) return next(tile);
     place_ = step_ % C::CONSUMERS;
-    // So that the compiler knows, as of a received tile, that all lanes have the same: by its rows
-    // consumers branch to their wgmma.
+    // All lanes have the same tile. `uniform`, as in Mailbox::receive, lets the compiler know it:
+    // consumers branch by its rows to wgmma, which a whole warp must execute.
     tile = gg::ptx::uniform(guess_.tile);
     return tile.group >= 0;
   }
@@ -119,6 +121,7 @@ class TileReceiver {
     place_ = (place_ + step_) % C::CONSUMERS;
     return tile.group >= 0;
   }
+  // [/first]
 
  private:
   Mailbox<C::BLOCKS> (&mailboxes_)[C::CONSUMERS];
@@ -129,7 +132,7 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l. Guess relies on the same order of tiles: change both together.
+// first_group_ + l. Guess numbers tiles in the same way: change both together.
 template <class C>
 class TileFinder {
  public:
@@ -159,9 +162,11 @@ class TileFinder {
     return {tile.group, tile.row0 + rows_above, min(piece_rows, tile.rows - rows_above), tile.col0};
   }
   // [/piece]
-  // Plans the last round: from now on each index from whole_tiles_ on is that of a piece. Who: the
-  // scheduling warp of each worker, a whole warp, for itself. Before: `find` was called for this
-  // worker's first tile, or not at all.
+  // [plan]
+  // Plans the last round: each of its tiles is cut into the same number of pieces, at most `workers` in
+  // all, so that they are one round. From now on each index from whole_tiles_ on is a piece's. Who: the
+  // scheduling warp of each worker, a whole warp, for itself. Before: `find` was only called for
+  // this worker's first tile, or not at all.
   // Any plan must guarantee:
   // - whole_tiles_ is `workers` or more. Else a first tile, sent or guessed before the plan, is cut as well,
   //   and its rows are computed twice.
@@ -191,6 +196,7 @@ class TileFinder {
     pieces_ = (average_steps + steps_of_piece - 1) / steps_of_piece;  // at most most_pieces
     indices_ = whole_tiles_ + last_tiles * pieces_;
   }
+  // [/plan]
   // The number of indices: of whole tiles, and of all pieces, with rows or
   // without. Before: plan_last_round.
   __device__ int indices() const { return indices_; }
@@ -251,7 +257,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
   // [begin]
   static_assert(C::CONSUMERS == 2);  // place ^ 1 is the other mailbox
   const bool holds = guess.holds(offsets);
-  if (guess.nothing_sent(holds)) return;
+  if (guess.nothing_sent(holds)) return;  // in all workers alike, so no claim is missing
   const int workers = int(gridDim.x) / C::BLOCKS;
   TileFinder<C> finder(offsets, groups, n);
   int index = int(blockIdx.x) / C::BLOCKS;
@@ -270,7 +276,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
     send(tile);
   }
   // [/begin]
-  finder.plan_last_round(workers);  // nobody waits for that: the first tile is known or sent
+  finder.plan_last_round(workers);  // the first tile, guessed or sent already, need not wait for it
   const int indices = finder.indices();
   const bool claims = indices > workers && slices_of(k) >= LEAST_SLICES;
   // [send]

@@ -2,7 +2,7 @@
 //
 // How a consumer's outputs, 64 columns of a tile of D, get to memory. stmatrix transposes them on the way to
 // shared memory. TMA stores boxes of 32 rows from there. Rows that fill no box are stored by threads, for a
-// box would reach into the next group's rows.
+// box would reach into the next group's rows. Rows and columns here are D's: tokens and output columns.
 
 #pragma once
 
@@ -55,9 +55,11 @@ class BoxStore {
     if (thread_ == 0) gg::ptx::bulk_commit_group();  // one for each box: wait_until_read counts them
   }
   // [/put]
-  // Call it after the last tile.
+
+  // After the last `put`: waits until TMA has read. When the block ends, its
+  // shared memory may be another's.
   __device__ static void finish() {
-    if (threadIdx.x % 128 == 0) gg::ptx::bulk_wait_group_read<0>();  // shared memory must be there until then
+    if (threadIdx.x % 128 == 0) gg::ptx::bulk_wait_group_read<0>();
   }
 
  private:
@@ -73,6 +75,7 @@ class BoxStore {
 
   // [write]
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c xor r % 8.
+  // D's map (launch.cuh) must have the same swizzle. No assertion compares the two.
   __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
 
   // Writes 32 rows of this warp's 8 columns in each PAIR to shared memory: chunk w of a PAIR's four is warp
@@ -99,11 +102,11 @@ class BoxStore {
     }
   }
 
-  const CUtensorMap& d_map_;
+  const CUtensorMap& d_map_;  // no copy: TMA reads the kernel's parameter, at its address
   bf16* d_;
   int n_, thread_, barrier_;
   const unsigned char* shared_;
-  const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));
+  const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));  // `keep` for speed alone
 };
 
 }  // namespace chapter

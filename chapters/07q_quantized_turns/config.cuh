@@ -16,7 +16,10 @@ constexpr int BK = 64;            // depth of a slice
 constexpr int ROW_BYTES = 128;    // of a slice: the most that TMA swizzles
 constexpr int HALF = 64;          // columns of B that a wgmma has
 constexpr int WARP_COLUMNS = 16;  // of them a warp has: M of wgmma is 64, for four warps
-constexpr int STEP = 32;          // rows of a tile go in multiples of it, and a box of D has so many
+static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
+// A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
+// up to STEP. A box of D has STEP rows, too.
+constexpr int STEP = 32;
 // The maps of D and D_col have it. Another one needs another formula in BoxStore::swizzled.
 constexpr auto D_SWIZZLE = CU_TENSOR_MAP_SWIZZLE_128B;
 
@@ -28,9 +31,12 @@ static_assert(D == 0 && D_COL == OUTPUTS - 1);
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
-// Tiles of up to BM rows, STAGES slices in shared memory. A worker is a block, or a cluster of blocks that
-// are side by side in N and load each slice of A once, for all. Each of a block's two consumers multiplies
-// whole tiles: the first one those of even numbers, as the worker gets them, the second one the others.
+// A worker is a cluster of BLOCKS blocks, or a single block. Its tiles have up to BM rows and
+// COLUMNS columns. Each block has STAGES slices in its shared memory, of BM rows of A and BN
+// columns of B. The blocks of a cluster are side by side in N. The block of rank r multiplies and
+// stores BN columns, from the tile's column r * BN on. They load each slice of A once, for all.
+// Each of a block's two consumers multiplies whole tiles: the first one those of even numbers, as the
+// worker gets them, the second one the others.
 template <int BM_, int STAGES_, int CLUSTER_ = 1>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
@@ -42,16 +48,18 @@ struct Config {
   static constexpr int BM = BM_, STAGES = STAGES_;
   static constexpr int HALVES = 2,
                        BN = HALVES * HALF;  // columns of a block's tile: all of them one consumer's
-  static constexpr int CLUSTER = CLUSTER_, BLOCKS = CLUSTER;  // of a worker
-  static constexpr int COLUMNS = BN * CLUSTER;                // of a worker's tile
-
+  static constexpr int CLUSTER = CLUSTER_, BLOCKS = CLUSTER;                // of a worker
+  static constexpr int COLUMNS = BN * CLUSTER;                              // of a worker's tile
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
+  static_assert(CLUSTER == 1 || CLUSTER == 2);                              // more was never tried
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
-  static_assert(BM % STEP == 0);
+  static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
   static constexpr int D_BYTES = BN;                 // a row of a tile of D or D_col: an element is a byte
   static_assert(D_BYTES == 128);                     // a row of a box: the most that TMA swizzles
   static constexpr int OUTPUT_BYTES = BM * D_BYTES;  // of a tile of D, or of D_col
   static constexpr int STORE_BYTES = OUTPUTS * OUTPUT_BYTES;  // of both: a consumer's BoxStore
+  static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0 && OUTPUT_BYTES % 1024 == 0,
+                "the swizzle wants operands and rows of D to begin at multiples of 1024");
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * STORE_BYTES;
   // A block has at most 227 KB. Codes, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
   // With five stages of 128 rows nothing of the 227 KB is left.
@@ -68,14 +76,18 @@ struct Maps {
   CUtensorMap b, d, d_col;
 };
 
+// A block's tile. A receiver arrives only if the bitwise or of these four words is not INT_MIN
+// (gg::ptx::has_come). It never is: group is at least -1, and the others are not negative. With a
+// word that breaks this the worker waits for ever. Mailbox::send relies on the order of the words.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count
   // A multiple of STEP since groups are: a map and a width are picked by it. Groups are multiples of
   // BM too, so each tile has BM, and only a piece of the last round (TileFinder) has fewer.
   int rows;
-  int col0;  // of B and D
+  int col0;  // its first column; N or more where a block has no columns of D
 };
+static_assert(Tile{0, 1, 2, 3}.row0 == 1 && Tile{0, 1, 2, 3}.rows == 2 && Tile{0, 1, 2, 3}.col0 == 3);
 
 // Row codes: of[row][h][w] is the scale code that the 16 columns of warp w in half h alone would
 // give this row. Quantiser::codes_of_warps loads the codes of the four warps as one word.

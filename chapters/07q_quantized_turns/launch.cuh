@@ -11,8 +11,10 @@
 
 namespace chapter {
 
-// A problem as far as the host knows it. m_total: rows of all groups, padded. rows_each: of every
-// group, or 0.
+// A problem as far as the host knows it without reading the offsets. m_total: rows of all groups,
+// padded. rows_each: rows of every group, or 0 if groups differ or nobody knows. If either is wrong,
+// D is right all the same, but may be later. Neither may be negative, and an int must hold
+// groups * rows_each.
 struct Sizes {
   int64_t m_total;
   int groups, n, k, rows_each;
@@ -67,7 +69,7 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
 
 // A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.
 // `tile`: a worker's, 128x256 or 128x128. 0x0: in pairs, where there is room for one and its
-// second block has columns. `dependent`: the launch may begin while the one before runs.
+// second block has columns. `dependent`: the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
                    const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
                    cudaStream_t stream) {

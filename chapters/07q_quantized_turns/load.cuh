@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads its block's rows of each slice of A into all blocks side by side in N, and the slice
-// of B into its own, as far ahead as there are stages: tile after tile, whichever consumer's. It begins with
-// the guessed tile.
-// It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
+// The loading warp goes through the slices of K of all of its block's tiles, whichever consumer has
+// them, one tile after the other, as far ahead as there are stages for the slices. Of each
+// slice it loads the block's own columns of B, and its share of A's rows, into all blocks side by
+// side in N. It waits for `empty`. TMA's bytes signal `full`, those too that the blocks beside this
+// one load. It begins with the guessed tile, before it knows whether the guess holds.
 
 #pragma once
 
@@ -17,6 +18,11 @@
 
 namespace chapter {
 
+// Who: the loading warp. It must count as many slices for a tile as multiply_tiles does: where one
+// side counts a slice more, it waits for ever. A block of a cluster may have no columns of D, since
+// N ends before them. It loads its rows of A all the same, for the others. TMA fills its B with
+// zeros, and the store leaves its columns out.
+// `n_rank`: of the block along N.
 template <class C>
 __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
                            Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], const Guess<C>& guess,
@@ -32,6 +38,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
+      // CLUSTER boxes of A, one from each block, and this block's box of B. Another block's may have
+      // landed already: the phase cannot end before this arrival.
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
       if constexpr (C::CLUSTER > 1) {
         gg::ptx::tma_load_2d_multicast(a_addr, &a_map, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
@@ -47,23 +55,24 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
   // [/load]
   // [guessed]
   Ring<C::STAGES> ring;
+  // No wait for `empty`: nothing was in these stages. They are at most STAGES, so none is used twice.
 #pragma unroll 1
   for (int k_tile = 0; k_tile < guess.slices; ++k_tile, ring.next()) load(guess.tile, k_tile, ring.stage);
   const bool holds = guess.holds(offsets);
   TileReceiver<C> tiles(mailboxes, 0, 1, guess, holds);
-  int k_tile = holds ? guess.slices : 0;  // those before are under way
-  // [/guessed]
+  int k_tile = holds ? guess.slices : 0;  // the first tile's slices before it are under way
   Tile tile;
   for (bool more = tiles.first(tile); more; more = tiles.next(tile)) {
 #pragma unroll 1
     for (; k_tile < slices; ++k_tile, ring.next()) {
-      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
-      // nothing was (ring.cuh).
+      // In all blocks of the cluster what was here is multiplied, by the consumer that it was for,
+      // or it was a wrong guess's and warp 0 has released it. In lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
       load(tile, k_tile, ring.stage);
     }
     k_tile = 0;
   }
+  // [/guessed]
 }
 
 }  // namespace chapter

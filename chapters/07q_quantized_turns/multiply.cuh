@@ -26,9 +26,9 @@ namespace chapter {
 // The two consumers multiply in turn: tile 0 is consumer 0's, tile 1 is consumer 1's, and so on.
 // Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
-// lap t only after lap t - 1 has landed there. As long as it has not, the phase that ended last
-// there is that of lap t - 2, or none has ended: a wait for the parity of lap t then returns at
-// once, and the consumer would multiply what has not landed.
+// lap t only after lap t - 1 has landed there. Before that the wait for the parity of lap t may
+// return at once (where lap t - 2 was the last to land, or none has landed and t is odd), or when
+// an earlier lap lands. Then the consumer would multiply what is not its slice.
 // A consumer passes the turn when it has started the products of its tile's last slice, and those
 // of the slice before have ended, whether the other one has another tile or not. A consumer without
 // a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
@@ -59,6 +59,9 @@ class Turns {
 
 // Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's: its `block_slices`
 // are all slices of K here, which is never split.
+// `release`: thread r speaks for the four warps to the block of rank r. No block arrives twice in one
+// phase of an `empty`: it releases the stage again only after the next slice has landed there.
+// Each block loads its part of that slice only after its own `empty` has ended the phase.
 // A wrong guess (the first loop): warp 0 alone waits for its slices and releases them. `empty` wants
 // one arrival of each block; and if all warps waited, a slow one might look only after the stage's
 // next phase has ended, when parity shows the guessed slice's as not over. All other warps only
@@ -156,8 +159,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
     more = tiles.next(tile);
     // [/next]
   }
-  gg::ptx::griddepcontrol_launch_dependents();
-  BoxStore<C>::wait_until_read();  // shared memory must be there until then
+  gg::ptx::griddepcontrol_launch_dependents();  // changes nothing where kernel.cuh has executed it
+  BoxStore<C>::wait_until_read();               // shared memory must be there until then
 }
 
 }  // namespace chapter

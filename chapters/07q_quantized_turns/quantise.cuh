@@ -178,8 +178,9 @@ class Quantiser {
   }
 
   // Finds the largest magnitude of each row of a box in this warp's 16 columns, and writes the code
-  // that these alone would have to row_codes_. Eight lanes have the same rows: they trade, until
-  // each has one row, row_of_lane. Returns that row's largest magnitude, NaN if one is NaN.
+  // that these alone would have to row_codes_. Eight lanes have the same rows, those with the same
+  // lane % 4: they trade, until each has one row, row_of_lane. Returns the magnitude of that row's
+  // 16 columns, NaN if one is NaN.
   // [trade]
   __device__ uint32_t trade_row_maxima(const float (&v)[16], int box, int half) const {
     float kept[8];
@@ -213,8 +214,9 @@ class Quantiser {
     return gg::epilogue::scale_code(largest_bits, gg::epilogue::reciprocal_for(operands_.d_format), norm_);
   }
 
-  // The 32 rows of a box are a scale block of each column. Lanes 2c and 2c + 1 find that of the
-  // warp's column c, and the even one stores its code.
+  // The 32 rows of a box are a scale block of each column. Four lanes have the same two columns,
+  // those with the same lane / 4. Lanes 2c and 2c + 1 find the code of the warp's column c, and
+  // the even one stores it.
   // [columns]
   __device__ void quantise_columns(const float (&v)[16], int box, int half, BoxStore<C>& store) const {
     float even_largest = 0, odd_largest = 0;

@@ -67,7 +67,7 @@ class BoxStore {
     return addr_ + output * C::OUTPUT_BYTES + box * STEP * C::D_BYTES;
   }
 
-  const Maps<C>& maps_;
+  const Maps<C>& maps_;  // no copy: TMA reads the kernel's parameter, at its address
   int thread_, barrier_;
   const uint32_t addr_;
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The gated linear unit of a tile, on its sums in registers. B's map (launch.cuh) puts a gate 8 rows
-// before its up in shared memory, so that wgmma leaves the sums of both to the same thread: no sum
-// is exchanged, and none was rounded before.
+// The gated linear unit of a tile, on its sums in registers. A token is a row of A and of D. A column of
+// the product is a row of B, and in shared memory a stage row. An output column is one of X and of D.
+// B's map (launch.cuh) puts a gate 8 stage rows before its up, so that wgmma leaves the sums of both to
+// the same thread: no sum is exchanged, and none was rounded before.
 
 #pragma once
 
@@ -113,9 +114,9 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
   for (int j = 0; j < 4; ++j) {
     float x[2];
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
+    for (int e = 0; e < 2; ++e) {  // of token 8j + lane % 4 * 2 + e
       const float gate = gg::epilogue::scaled(sums[j * 4 + e], alpha, gate_bias);
-      // The same token, 8 rows of the stage further: there B's map has put the up, and wgmma's layout has
+      // The same token, 8 stage rows further: there B's map has put the up, and wgmma's layout has
       // the sum two registers further.
       const float up = gg::epilogue::scaled(sums[j * 4 + 2 + e], alpha, up_bias);
       x[e] = activation(gate, up, prob[j * 2 + e]);

@@ -37,6 +37,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // after the last group zeros. Their outputs are not stored, and `is_inside` leaves them out of amax.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;
   const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
+  // The third stride is less than the second: cuda.h describes no such map, the driver accepts it.
   maps.b = gg::make_tensor_map(
       {.data = b,
        .dims = {k, 16, 2, 2, all_pairs},  // k, one of 16, gate or up, warp of the two of a PAIR, PAIR
@@ -44,6 +45,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
        .box = {BK, 8, 2, 2, C::BN / PAIR},
        .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
   // [/map]
+  static_assert(C::D_BYTES == 128);  // rows that CU_TENSOR_MAP_SWIZZLE_128B swizzles as `swizzled` says
   maps.d = gg::make_tensor_map({.data = d,
                                 .dims = {n / 2, rows},
                                 .stride_bytes = {n / 2 * 2},  // n / 2 columns of bf16
@@ -62,8 +64,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
                     m_total < SHARING_ROWS * groups);
 }
 
-// A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `tile` 0x0: as estimated. `dependent`:
-// the launch may begin before the one before has ended.
+// A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `rows`: m_total or more.
+// `tile` 0x0: as estimated. `dependent`: the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
                    const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
                    bool dependent, cudaStream_t stream) {

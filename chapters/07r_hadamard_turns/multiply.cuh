@@ -27,9 +27,9 @@ namespace chapter {
 // The two consumers multiply in turn: tile 0 is consumer 0's, tile 1 is consumer 1's, and so on.
 // Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
-// lap t only after lap t - 1 has landed there. As long as it has not, the phase that ended last
-// there is that of lap t - 2, or none has ended: a wait for the parity of lap t then returns at
-// once, and the consumer would multiply what has not landed.
+// lap t only after lap t - 1 has landed there. Before that the wait for the parity of lap t may
+// return at once (where lap t - 2 was the last to land, or none has landed and t is odd), or when
+// an earlier lap lands. Then the consumer would multiply what is not its slice.
 // A consumer passes the turn when it has started the products of its tile's last slice, and those
 // of the slice before have ended, whether the other one has another tile or not. A consumer without
 // a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
@@ -75,6 +75,9 @@ struct Self {
 
 // Sums stay in registers, so all of it is inlined. guess.cuh is chapter 07m's: its `block_slices`
 // are all slices of K here, which is never split.
+// `release`: thread r speaks for the four warps to the block of rank r. No block arrives twice in one
+// phase of an `empty`: it releases the stage again only after the next slice has landed there.
+// Each block loads its part of that slice only after its own `empty` has ended the phase.
 // A wrong guess (the first loop): warp 0 alone waits for its slices and releases them. `empty` wants
 // one arrival of each block; and if all warps waited, a slow one might look only after the stage's
 // next phase has ended, when parity shows the guessed slice's as not over. All other warps only
@@ -116,7 +119,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   while (more) {
     {
       // Writes factors that `put` has read before its last bar_sync. Ends with a bar_sync, so that
-      // warp 0 has seen all guessed slices land before this consumer's other warps go on.
+      // warp 0 has seen all guessed slices land before the other warps of consumer 0 go on.
       const Self self;
       memory.factors[self.consumer].read(operands, tile, n, self.thread, 1 + self.consumer);
     }
@@ -127,7 +130,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       turns.wait(consumer);
-      // 192 sums are 96 instructions, which run while the other consumer's last slice is multiplied.
+      // With 192 rows 96 instructions of two sums each, while the other's last slice is multiplied.
       // 07m has a false predicate in a tile's first wgmma instead, which then ignores the sums. But
       // to ptxas it reads them, so the old sums might keep registers until the epilogue's end.
 #pragma unroll
@@ -200,7 +203,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     // loading warps need neither before they have started all loads of t.
     more = tiles.next(tile);
   }
-  gg::ptx::griddepcontrol_launch_dependents();
+  gg::ptx::griddepcontrol_launch_dependents();  // changes nothing where kernel.cuh has executed it
   BoxStore<C>::finish();
 }
 
