@@ -73,7 +73,7 @@ double estimate(const Sizes& sizes, int multiprocessors) {
 // Calls f(C()) for each configuration. The order matters: launch.cuh takes the later one of equal
 // estimates. Each size is there once, for --tile. A new line may change the choice for any
 // problem. Its size belongs into main.cu's list, too: else --tile does not know it and --tune does
-// not time it, and no test notices.
+// not time it.
 template <class F>
 void for_each_config(F f) {
   f(Config<192, 5, 2>());
