@@ -188,13 +188,9 @@ def step(plt: ModuleType, data: Data, chapter: Chapter) -> tuple["Figure", list[
     fig, ax = canvas(plt, f"{chapter.id}: {chapter.title}",
                      f"{groups} equal groups, N = {n}, K = {k}; {inputs} inputs, {chapter.format}")
     ticks = log2(ax, sorted({row.m_max for row in shown}))
-    # Rates of a tenth of the roof and less are a flat line at the bottom of a linear scale.
-    rates = [row.tflops for row in mine + extra if row.timed]
-    log = bool(rates) and max(rates) < top / 10
-    ax.set(xlim=(ticks[0] / 1.2, ticks[-1] * 1.2), yscale="log" if log else "linear",
-           ylim=(min(row.tflops for row in shown if row.timed) / 2 if log else 0, top),
-           xlabel="rows per group, log scale", ylabel="TFLOP/s" + ", log scale" * log)
-    if log:
+    ax.set(xlim=(ticks[0] / 1.2, ticks[-1] * 1.2), ylim=(0, top), xlabel="rows per group, log scale", ylabel="TFLOP/s")
+    if max((row.tflops for row in mine + extra if row.timed), default=top) < top / 10:
+        ax.set(yscale="log", ylim=(min(row.tflops for row in shown if row.timed) / 2, top), ylabel="TFLOP/s, log scale")
         ax.yaxis.set_major_formatter("{x:g}")
     if roof:
         ax.fill_between(*zip(*roof), top, color=SHADE, lw=0, zorder=0)

@@ -53,7 +53,8 @@ class ChoiceTest(unittest.TestCase):
         chapters = [folder for folder in sorted((ROOT / "chapters").iterdir()) if "for_each_config(F f)" in text_of(folder / "choose.cuh")]
         self.assertGreaterEqual({folder.name[:3] for folder in chapters}, {"07l", "07m", "07n", "07o", "07p", "07r"})
         for folder in chapters:
-            # Consumers of 64 columns each, but in 07p and 07r one of 128 has a tile; and a cluster's blocks stand side by side.
+            # 07l: Config<consumers, rows, ..>, 64 columns a consumer. 07p: <rows, stages, blocks>, of
+            # 128 columns each.
             made = set()
             for words in re.findall(r"f\(Config<([\d, ]+)>", text_of(folder / "choose.cuh")):
                 numbers = [int(word) for word in words.split(", ")]

@@ -129,6 +129,9 @@ static std::vector<Shape> skew() {
   return shapes;
 }
 
+static std::vector<Shape> few_tiles() { return {{{64, 64}, {512}, {16384}}}; }
+static std::vector<Shape> huge() { return {{{400000, 0, 650001}, {2056}, {2064}}}; }
+
 static std::vector<Shape> many() {
   std::vector<int> m(1000);
   for (size_t g = 0; g < m.size(); ++g) m[g] = int(hash(11, 0, g) % 4);
@@ -355,9 +358,7 @@ const std::vector<ShapeSet>& shape_sets() {
        .make = [](Limits) { return drawn(); }},
       {.name = "few_tiles",
        .what = "2 groups of 64 rows, N=512, K=16384: few tiles, each a long sum",
-       .make = [](Limits) -> Shapes {
-         return {{{64, 64}, {512}, {16384}}};
-       }},
+       .make = [](Limits) { return few_tiles(); }},
       {.name = "many",
        .what = "1000 groups of 0 to 3 rows, N=256, K=128",
        .make = [](Limits) { return many(); }},
@@ -366,9 +367,7 @@ const std::vector<ShapeSet>& shape_sets() {
        .make = random_problems},
       {.name = "huge",
        .what = "more than 2^31 elements in A and in D",
-       .make = [](Limits) -> Shapes {
-         return {{{400000, 0, 650001}, {2056}, {2064}}};
-       }},
+       .make = [](Limits) { return huge(); }},
       {.name = "huge_b",
        .what = "more than 2^31 elements in [G,K,N]: 500 groups of 64 rows, N=2112, K=2080",
        .make = [](Limits) -> Shapes {
