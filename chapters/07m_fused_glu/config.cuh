@@ -19,7 +19,8 @@ constexpr int D_BYTES = 64;      // of a row of D: the 32 columns, of bf16, that
 constexpr int STORE_ROWS = 128;  // rows of D for which a consumer has room in shared memory
 static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
 static_assert(D_BYTES == PAIR / 2 * sizeof(bf16));
-// The 64 of BN, SUMS_BYTES, b_desc (multiply.cuh) and BLOCK_FLOATS (split_k.cuh) is a PAIR's columns too.
+// The 64 of BN, SUMS_BYTES, b_desc (multiply.cuh), BLOCK_FLOATS (split_k.cuh) and n_multiple
+// (main.cu) is a PAIR's columns too.
 static_assert(PAIR == 64);
 // A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
 // up to STEP. A box of D has STEP rows, too.
