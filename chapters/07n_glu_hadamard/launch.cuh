@@ -31,8 +31,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // Relying on the order in a stage: activate_rows (an up's sum is two registers after its gate's),
   // Factors (a thread's gate is number 8 w + lane / 4), store.cuh (warp w's outputs are chunk w of a
   // row of D). Relying on an up's being 32 columns after its gate in memory: gate + PAIR / 2 in
-  // Factors, col0 / 2 in multiply.cuh, D_BYTES, D's box below. No assertion compares any of them
-  // with this map: if one differs, values are wrong.
+  // Factors. Relying on a PAIR's making 32 adjacent outputs: col0 / 2 in multiply.cuh, D_BYTES, D's
+  // box below. No assertion compares any of them with this map: if one differs, values are wrong.
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
   // The last dimension goes through all groups, each with n / PAIR whole PAIRs, as load.cuh counts
   // them: `launch` refuses another n. A group's last tile may have columns of the next group, or

@@ -53,7 +53,7 @@ class ChoiceTest(unittest.TestCase):
         chapters = [folder for folder in sorted((ROOT / "chapters").iterdir()) if "for_each_config(F f)" in text_of(folder / "choose.cuh")]
         self.assertGreaterEqual({folder.name[:3] for folder in chapters}, {"07l", "07m", "07n", "07o", "07p", "07r"})
         for folder in chapters:
-            # 07l: <consumers, rows, ..>, 64 columns a consumer. 07p: <rows, stages, blocks>, 128 a block.
+            # 07l: <consumers of 64 columns, rows, ..>; 07p: <rows, stages, blocks of 128>.
             made = set()
             for words in re.findall(r"f\(Config<([\d, ]+)>", text_of(folder / "choose.cuh")):
                 numbers = [int(word) for word in words.split(", ")]
