@@ -294,7 +294,9 @@ def one(tour: Tour, name: str) -> int:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         line = tour.chapter(name)
-    print(said.getvalue(), "tour: ", "  ".join(line.values()), sep="", flush=True)
+    counted = ", ".join(f"{line[column]} {column}" for column in COUNTS if line[column] != "-")
+    about = f": {counted} for 1000 useful FLOP" if counted else ""
+    print(f"{said.getvalue()}tour: {line['chapter']}  {line['idea']}  {line['check']}{about}", flush=True)
     return 0  # whether it passed is for the tour to say
 
 

@@ -37,7 +37,7 @@ std::string Shape::describe() const {
                 range_of(m).c_str(), padded.c_str(), range_of(n).c_str(), range_of(k).c_str(),
                 shared_b ? " shared B" : "") +
          (b_stride
-              ? format(", B of each %lld elements behind the one before", static_cast<long long>(b_stride))
+              ? format(", B of each %lld elements after the one before", static_cast<long long>(b_stride))
               : "");
 }
 
