@@ -108,6 +108,11 @@ def cutlass_grouped(args):
     return f"CUTLASS in {args.cutlass}", compiled("cutlass_grouped.cu", *HOPPER, f"-isystem={cutlass}")
 
 
+def cutlass_wgrad(args):
+    cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
+    return f"CUTLASS in {args.cutlass}", compiled("cutlass_wgrad.cu", *HOPPER, f"-isystem={cutlass}")
+
+
 def cutlass_glu(args):
     cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
     example = cutlass.parent / "examples" / "113_hopper_gemm_activation_fusion"
@@ -138,7 +143,7 @@ def cublaslt_grouped(args):
 
 
 PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm, cublaslt_grouped,
-                                             triton_glu, cutlass_glu)}
+                                             triton_glu, cutlass_glu, cutlass_wgrad)}
 
 
 def build(name, args):
