@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them while it has the
-// next tile.
+// A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them during the
+// products of the next tile.
 // It waits for `full` and signals `empty`.
 
 #pragma once
