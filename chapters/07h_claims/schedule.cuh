@@ -88,6 +88,7 @@ class TileReceiver {
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
     tile = mailbox_.receive(phase_);
+    static_assert(C::COLUMNS == C::CLUSTER * C::BN);  // as tile_of counts
     tile.col0 += rank_ * C::BN;
     phase_ ^= 1;
     return tile.group >= 0;
@@ -99,10 +100,12 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l.
+// first_group_ + l. Tiles are counted in int: each has at least 144 bytes of B and D (one row, 8
+// columns, K = 8), so 2^31 of them have over 300 GB. Rows too: an offset is below 2^31 (gg::Offsets).
 template <class C>
 class TileFinder {
  public:
+  // Reads global memory: only after griddepcontrol_wait.
   __device__ TileFinder(const gg::Offsets& offsets, int groups, int n)
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::COLUMNS - 1) / C::COLUMNS) {
     read_offsets();
