@@ -47,7 +47,7 @@ __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
 template <class T>
 __device__ int swizzle_a(int kk, int r) {
   static_assert(BK<T> == 2 * VEC<T>, "kk / VEC is 0 or 1: one bit is flipped, or none");
-  return r ^ (kk / VEC<T> * 16);  // a warp stores 16 rows of both vectors
+  return r ^ (kk / VEC<T> * 16);  // a warp stores 16 rows, each at two kk, VEC apart
 }
 __device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 lanes store every other 16 bytes
 static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0, "half a tile: no bit that is flipped or looked at");
@@ -161,8 +161,8 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, const int32_t* 
     rows_max = std::max(rows_max, host_offsets[group + 1] - host_offsets[group]);
   }
   if (rows_max == 0) return;  // a grid of no blocks is an error, not an empty launch
-  // Not checked: b_group_stride is a multiple of VEC where N is (K * N is, so is that of `far`), so
-  // every group's B starts at a multiple of 16 bytes; groups are at most 65535, a grid's z.
+  // wide_b relies on the caller: if N is a multiple of VEC, so is b_group_stride (in all sets), and
+  // each group's B starts at a multiple of 16 bytes, as `b` does. Groups: at most 65535, as z.
   const bool wide_a = k % VEC<T> == 0 && reinterpret_cast<uintptr_t>(a) % 16 == 0;
   const bool wide_b = n % VEC<T> == 0 && reinterpret_cast<uintptr_t>(b) % 16 == 0;
   const dim3 grid((rows_max + BM - 1) / BM, blocks_n, groups);
