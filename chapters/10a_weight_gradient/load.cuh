@@ -17,7 +17,8 @@
 namespace chapter {
 
 // A slice is BK tokens, whichever groups they belong to: the last slice of a group may hold tokens of
-// the groups after it, or of none. The consumer clears these (clear.cuh).
+// the groups after it, or of none. The consumer clears these (clear.cuh). TMA fills columns past the
+// last one with zeros, which count as bytes, so a box always brings BOX_BYTES.
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory,
                            Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int n, int k) {

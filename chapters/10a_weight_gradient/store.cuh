@@ -17,12 +17,12 @@ namespace chapter {
 // neighbours in a row, then two in the row 8 further down. Four lanes, a quad, have all 8 columns.
 
 // f32: stores BOX rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n] has them,
-// or adds to them. Who: a whole consumer. Each warp has boxes and bulk groups of its own, so warps need not
+// or adds to them. Who: a whole consumer. Each warp has boxes and copy groups of its own, so warps need not
 // meet. Its sums are 16 rows, of which a box has the first or the last 8.
 // TMA leaves out columns past n. Rows past k are the next group's, so a box of these is not stored.
 // `group * k + row` fits an int, for main.cu's most_b_rows refuses a D of more than INT32_MAX rows.
 // Each call begins with the warp's first box, and its waits count the copies of the call before too:
-// config.cuh asserts what makes that right. Bulk groups are a thread's. So all copies and waits here,
+// config.cuh asserts what makes that right. Copy groups are a thread's. So all copies and waits here,
 // and the wait at the end of multiply_tiles, are made by the lane that `elect` chooses, always the same.
 // Each element of D is added to once in a launch, so the order of the tiles does not change the sum.
 // [boxes]
