@@ -90,9 +90,9 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added. 16 columns further right the chunk's number is larger by 2. In the lane's first number
-// the bits that kk and j add are zeros (in B because WN divides `warp_col`): an xor adds them, and
-// the same xor changes the first slot into the new one.
+// are added. kk in A and j in B make the chunk's number larger, by kk / 8 and by 2 j. In a_off and
+// b_off that number has zeros in these bits (in b_off because WN divides `warp_col`): an xor adds
+// them. The slot is the number ^ r % 8, so the same xor changes the slot into the new one.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {

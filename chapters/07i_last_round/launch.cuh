@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The host checks limits, makes tensor maps and launches.
+// The host makes tensor maps and launches.
 
 #pragma once
 
@@ -37,7 +37,8 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 // A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. `tile` is one of main.cu's:
 // what one block has of a worker's tile. 256x128 in pairs, if there are two multiprocessors: with
 // one, pairs would have an empty grid, which is an error. The others are for small problems,
-// which would lose more at a cluster's start than pairs save.
+// which would lose more at a cluster's start than pairs save. A tile that main.cu has and the table
+// below has not would run as 32x128.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, cudaStream_t stream) {
