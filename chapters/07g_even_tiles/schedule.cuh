@@ -63,7 +63,7 @@ struct Mailbox {
     // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
     // registers: has_come is always true, but the compiler cannot know what memory holds, and must
     // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
-    // out. For the same reason the comparison waits for all lanes: one instruction loads for them.
+    // out. The other lanes' words are there with lane 0's: one machine instruction loads for all.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
@@ -149,6 +149,8 @@ class TileFinder {
   int tiles_m_end_;         // tiles in a column, of all groups up to and with this lane's
 };
 
+// Who: the scheduling warp of the worker's first block. Sends the worker's tiles, and at last
+// group -1: without that the receivers would wait for ever.
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& offsets, int groups, int n) {
   // [find]
