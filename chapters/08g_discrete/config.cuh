@@ -62,7 +62,7 @@ struct Config {
   static_assert(STAGES >= 2);                                // one is loaded while another one is multiplied
 };
 
-struct alignas(128) WeightMaps {  // which maps.cuh asserts: the device makes some, at multiples of 128
+struct alignas(128) WeightMaps {  // maps.cuh relies on the alignment: a kernel writes some of these
   CUtensorMap b, sfb;
 };
 struct Maps {
