@@ -65,8 +65,11 @@ struct Mailbox {
   __device__ Tile receive(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
-    __syncwarp();  // all lanes' reads of `tile` come before its place is given back
-    // Arrive only when the load is done: the first block may then overwrite `tile`.
+    __syncwarp();  // all lanes have left the wait, and begun to read, before lane 0 arrives
+    // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
+    // registers: has_come is always true, but the compiler cannot know what memory holds, and must
+    // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
+    // out. For the same reason the comparison waits for all lanes: one instruction loads for them.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
