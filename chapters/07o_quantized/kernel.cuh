@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
-      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER * C::CONSUMERS);  // from `release`
     }
     // At `landed` and at `read` one thread of rank 0 arrives.
     for (int i = 0; i < 2 * C::CONSUMERS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   if constexpr (C::BLOCKS > 1) {
     __syncwarp();  // lanes may end a role one by one; a cluster barrier is the whole warp's
     gg::ptx::cluster_arrive();
-    gg::ptx::cluster_wait();  // nobody writes into this block any more
+    gg::ptx::cluster_wait();  // nobody writes into this block any more: no `return` before this
   }
 }
 

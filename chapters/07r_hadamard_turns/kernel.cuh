@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   if constexpr (C::BLOCKS > 1) {
     __syncwarp();  // lanes may end a role one by one; a cluster barrier is the whole warp's
     gg::ptx::cluster_arrive();
-    gg::ptx::cluster_wait();  // nobody writes into this block any more
+    gg::ptx::cluster_wait();  // nobody writes into this block any more: no `return` before this
   }
 }
 
