@@ -34,6 +34,7 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin
 // 48 are for scales.
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
+constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
 // Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
 // each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
 constexpr int PART = 32;
@@ -98,7 +99,7 @@ struct Memory {
   // One arrival of each storing warp of both blocks.
   uint32_t taken_addr;
   // Columns of tensor memory.
-  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
+  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is ACCUMULATOR_STEP further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]
   gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]
 };

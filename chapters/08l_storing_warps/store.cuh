@@ -48,7 +48,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     for (int i = 0; columns.has(i); ++i) {
       uint32_t parts[2][PART];  // of the row
       // An accumulator begins where multiply.cuh puts the tile's sums.
-      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
+      const int column = accumulator.stage * ACCUMULATOR_STEP + columns.at(i);  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
       gg::ptx::tcgen05_ld_32x32b_x32(parts[0], sums);
       gg::ptx::tcgen05_ld_32x32b_x32(parts[1], gg::ptx::tmem_at(sums, 0, PART));

@@ -31,6 +31,7 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // tiles beg
 // 48 are for scales.
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
+constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
 // Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
 // each lane has the bias of one of them and its scale, a part is a scale block of D's rows, and amax leaves
 // out 32 values where one is NaN.
@@ -110,7 +111,7 @@ struct Memory {
   // this tile, and only after its wait for `ready`: else two of its arrivals could be in the same phase.
   uint32_t taken_addr;
   // Columns of tensor memory.
-  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
+  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is ACCUMULATOR_STEP further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]
   gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]
 };

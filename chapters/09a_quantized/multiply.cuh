@@ -43,8 +43,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
     gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
     taken.next();
     // Where accumulator 0 or 1 begins, as store.cuh has it too.
-    const gg::ptx::TmemAddr sums =
-        gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * (BN - SHARED_COLUMNS));
+    const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * ACCUMULATOR_STEP);
     // [/taken]
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;

@@ -35,6 +35,7 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin
 // 48 are for scales.
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
+constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
 static_assert(PART == 32);                // an x32 load, a bias for each lane, 64 bytes in a row of a box
 static_assert(BN / 2 % (2 * PART) == 0);  // each read of a half begins with gates (columns.cuh, store.cuh)
@@ -100,7 +101,7 @@ struct Memory {
   // after its wait for `ready`: else two of its arrivals could be in the same phase.
   uint32_t taken_addr;
   // Columns of tensor memory.
-  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
+  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is ACCUMULATOR_STEP further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]
   gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]
 };

@@ -47,7 +47,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       // [gates]
       uint32_t gate[PART], up[PART];  // sums of this row
       // An accumulator begins where multiply.cuh puts the tile's sums.
-      const int column = accumulator.stage * (BN - SHARED_COLUMNS) + columns.at(i);  // of tensor memory
+      const int column = accumulator.stage * ACCUMULATOR_STEP + columns.at(i);  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
       gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
       gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));

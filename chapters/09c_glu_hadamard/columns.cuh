@@ -20,7 +20,7 @@ class Columns {
       : begin_(half * (BN / HALVES)),
         end_(min(min(BN, n - tile.col0), begin_ + BN / HALVES)),
         down_(accumulator == 0),
-        tmem_begin_(accumulator * (BN - SHARED_COLUMNS)) {}
+        tmem_begin_(accumulator * ACCUMULATOR_STEP) {}
 
   // Column of the tile where read i, of 64 columns, begins: with gates, at a multiple of 64. What the
   // next tile shares is read first: accumulator 0 has it at its end, accumulator 1 at its beginning.

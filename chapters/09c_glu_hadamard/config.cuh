@@ -36,6 +36,7 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin
 // 48 are for scales.
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
+constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
 static_assert(PART == 32);  // an x32 load, a bias for each lane, 64 bytes in a row of a box
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; in each block
@@ -109,7 +110,7 @@ struct Memory {
   // Where each block has its rows of W. Products of the pair apply rank 0's in both.
   gg::ptx::Tcgen05Desc w_desc;
   // Columns of tensor memory.
-  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is BN - SHARED_COLUMNS further
+  gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is ACCUMULATOR_STEP further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]
   gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]
 };
