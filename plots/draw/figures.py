@@ -328,7 +328,7 @@ def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
     if after:  # the stricter count: some libraries were tried with an early start too
         ours = {shape: alone[shape] for shape in ours}
     fig, ax = canvas(plt, f"Libraries beside {last}", "their rate over ours, warm inputs, bf16; below 1 they are slower. M: rows of all "
-                     "groups" + ". Ours starts after the launch before it has ended" * after, width=11, bottom=110)
+                     "groups" + ". Ours starts when the launch before it has ended" * after, width=11, bottom=110)
     ax.axhline(1, color=data.colours[last], lw=1.6)
     look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)
     shades = [DARK, *PALETTE]

@@ -57,8 +57,10 @@ class ChoiceTest(unittest.TestCase):
             made = set()
             for words in re.findall(r"f\(Config<([\d, ]+)>", text_of(folder / "choose.cuh")):
                 numbers = [int(word) for word in words.split(", ")]
-                own = len(numbers) < 3 or numbers[0] > 2
-                made.add((numbers[0], 128 * (numbers[2] if len(numbers) > 2 else 1)) if own else (numbers[1], 64 * numbers[0]))
+                if numbers[0] > 2:  # no number of consumers, so rows
+                    made.add((numbers[0], 128 * (numbers[2] if len(numbers) > 2 else 1)))
+                else:
+                    made.add((numbers[1], 64 * numbers[0]))
             line = re.search(r"\.tiles = \{(.*)\},", text_of(folder / "main.cu"))[1]
             with self.subTest(chapter=folder.name):
                 self.assertEqual(made, {(int(bm), int(bn)) for bm, bn in re.findall(r"\{(\d+), (\d+)\}", line)})

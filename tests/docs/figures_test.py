@@ -360,7 +360,7 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual({row.chapter for row in source}, {"02_tiled"})
         # Without dependent launch on all problems: that is what they are compared with.
         (ax,), _, below, source = self.seen(figures.peers, self.data(*some, warm([300, 100], 40, kernel="grouped_gemm off=pdl")))
-        self.assertIn("M: rows of all groups. Ours starts after the launch before it has ended", below)
+        self.assertIn("M: rows of all groups. Ours starts when the launch before it has ended", below)
         self.assertEqual(ax.marks, [[(-0.07, 1)], [(0.07, 1.562), (1.07, 0.5)]])
         self.assertEqual(sorted(row.us_median for row in source if not row.peer), [12.5, 40])
 

@@ -22,6 +22,9 @@ constexpr const char* kNames[ALL] = {"dtokens", "dW1", "dW2", "dprob", "dbias"};
 // is about 4.5 off.
 constexpr double kDeviations = 8;
 
+// The seed of the routes that a recorded step finds when it is replayed.
+constexpr uint64_t kOtherRouter = 12345;
+
 template <class Number, class Value>
 std::vector<Number> numbers(const std::vector<Value>& values) {
   std::vector<Number> all;
@@ -150,7 +153,7 @@ void LayerChecks::replays() {
   expect(same, "replayed as a graph, twice: the same bits");
   std::printf("the same graph, after the router has sent tokens to other experts\n");
   const Routes first = layer_.routes();
-  layer_.set_routes(routes_of(s_, 12345, false));
+  layer_.set_routes(routes_of(s_, kOtherRouter, false));
   layer_.poison();
   replay();
   compare_gradients();

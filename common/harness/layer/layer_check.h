@@ -41,6 +41,7 @@ class LayerChecks {
   void tokens();
   void update();
   void expect(bool right, const std::string& what);
+  // The loss and the gradients that are there, beside those of the layer in double.
   void compare_gradients();
   // The number that is furthest off, in standard deviations.
   template <class Value>
