@@ -122,15 +122,23 @@ def cutlass_glu(args):
                                                   f"-isystem={example}")
 
 
-def deepgemm(args):
+def of_deepgemm(source, args):
     cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
     deep = headers("DeepGEMM", "deepgemm", args.deepgemm, "deep_gemm/impls/sm90_bf16_gemm.cuh")
     about = text_of(args.deepgemm / "deep_gemm" / "__init__.py", f"--deepgemm {args.deepgemm}: ")
     version = re.search(r"(?m)^__version__ = ['\"](.*)['\"]", about)
     options = [f'-DDEEPGEMM_VERSION="{version[1]}"'] if version else []
     options += ["-Xptxas", "--register-usage-level=10"]  # as DeepGEMM compiles its kernels
-    return f"DeepGEMM in {args.deepgemm}", compiled("deepgemm.cu", *HOPPER, *options, f"-isystem={deep}",
+    return f"DeepGEMM in {args.deepgemm}", compiled(source, *HOPPER, *options, f"-isystem={deep}",
                                                     f"-isystem={cutlass}")
+
+
+def deepgemm(args):
+    return of_deepgemm("deepgemm.cu", args)
+
+
+def deepgemm_wgrad(args):
+    return of_deepgemm("deepgemm_wgrad.cu", args)
 
 
 def cublaslt_grouped(args):
@@ -143,7 +151,7 @@ def cublaslt_grouped(args):
 
 
 PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm, cublaslt_grouped,
-                                             triton_glu, cutlass_glu, cutlass_wgrad)}
+                                             triton_glu, cutlass_glu, cutlass_wgrad, deepgemm_wgrad)}
 
 
 def build(name, args):

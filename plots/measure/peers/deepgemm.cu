@@ -4,63 +4,39 @@
 // block sizes, cluster and stages as its heuristic chooses them on 132 multiprocessors, and its
 // option of ptxas. gg_peer_prepare times its layouts, with and without its option of programmatic
 // dependent launch, and keeps the fastest. Needs headers only; build.py has the command.
-#include <cuda.h>
-#include <cuda_runtime.h>
-
-#include <cute/arch/copy_sm90_desc.hpp>
-#include <deep_gemm/impls/sm90_bf16_gemm.cuh>
-
 #include "common/harness/bench/peer_library.h"
-#include "support.h"
-
-#ifndef DEEPGEMM_VERSION  // deep_gemm/__init__.py has it
-#define DEEPGEMM_VERSION "of unknown version"
-#endif
+#include "deepgemm_support.h"
 
 namespace {
 
-using Element = cutlass::bfloat16_t;
-constexpr int kProcessors = 132, kBlockK = 64;
-
-constexpr int align(int value, int step) { return (value + step - 1) / step * step; }
+using peers::align, peers::copy_rows, peers::Element, peers::tensor_map;
 
 // A kernel of DeepGEMM and the problem for which its heuristic chooses that.
 struct Kernel {
   int groups, rows, n, k;  // rows: of all groups, without padding
   bool masked;
   int block_m, block_n, swizzle_d_bytes;
-  int cluster, threads, smem_bytes;
-  const void* function;
+  peers::Code code;
 };
 
 // cluster_m blocks above each other share a tile of B, cluster_n beside each other one of A.
 template <int kGroups, int kRows, int N, int K, bool kMasked, int BM, int BN, int kClusterM = 1,
           int kClusterN = 1>
 Kernel compiled() {
-  constexpr int kMaxStages = 16, kTmaThreads = 128, kMathThreads = BM <= 64 ? 128 : 256;
-  constexpr int kBarrierBytes = kMaxStages * 2 * 8, kStageBytes = (BM + BN) * kBlockK * 2;
-  constexpr int kOtherBytes = align(BM * BN * 2, 1024) + kBarrierBytes;
-  constexpr int kStages = std::min((232448 - kOtherBytes) / kStageBytes, kMaxStages);
+  constexpr int kMathThreads = peers::math_threads(BM);
+  constexpr peers::Pipeline kPipeline = peers::pipeline(BM, BN, int(sizeof(Element)), 0);
   constexpr int kSwizzleD = BN % 64 == 0 ? 128 : BN % 32 == 0 ? 64 : 32;
   constexpr auto kType =
       kMasked ? deep_gemm::GemmType::MGroupedMasked : deep_gemm::GemmType::MGroupedContiguous;
   constexpr auto kRowMajor = cute::UMMA::Major::K;
   const auto function =
-      &deep_gemm::sm90_bf16_gemm_impl<kRowMajor, kRowMajor, 0, N, K, kGroups, BM, BN, kBlockK, 128, 128,
-                                      kSwizzleD, kStages, kTmaThreads, kMathThreads, kClusterM * kClusterN,
-                                      (kClusterN > 1), kProcessors, kType, false, Element>;
-  return {kGroups,
-          kRows,
-          N,
-          K,
-          kMasked,
-          BM,
-          BN,
-          kSwizzleD,
-          kClusterM * kClusterN,
-          kTmaThreads + kMathThreads,
-          kOtherBytes + kStages * kStageBytes,
-          reinterpret_cast<const void*>(function)};
+      &deep_gemm::sm90_bf16_gemm_impl<kRowMajor, kRowMajor, 0, N, K, kGroups, BM, BN, peers::kBlockK, 128,
+                                      128, kSwizzleD, kPipeline.stages, peers::kTmaThreads, kMathThreads,
+                                      kClusterM * kClusterN, (kClusterN > 1), peers::kProcessors, kType,
+                                      false, Element>;
+  const peers::Code code = {reinterpret_cast<const void*>(function), kClusterM * kClusterN,
+                            peers::kTmaThreads + kMathThreads, kPipeline.smem_bytes};
+  return {kGroups, kRows, N, K, kMasked, BM, BN, kSwizzleD, code};
 }
 
 // The answers of get_best_config<SM90ArchSpec> of DeepGEMM 2.6.1: "contiguous" by all rows with
@@ -191,34 +167,6 @@ const std::vector<Kernel>& kernels() {
   return all;
 }
 
-// A map of a row-major matrix; boxes of `swizzle_bytes` times box_rows.
-CUtensorMap tensor_map(const void* matrix, int64_t rows, int columns, int box_rows, int swizzle_bytes) {
-  static const auto encode = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    peers::check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
-                                                  cudaEnableDefault, &found),
-                 "cuTensorMapEncodeTiled");
-    if (!function) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  const cuuint64_t sizes[] = {cuuint64_t(columns), cuuint64_t(rows)};
-  const cuuint64_t strides[] = {cuuint64_t(columns) * sizeof(Element)};
-  const cuuint32_t box[] = {cuuint32_t(swizzle_bytes / sizeof(Element)), cuuint32_t(box_rows)};
-  const cuuint32_t steps[] = {1, 1};
-  const CUtensorMapSwizzle swizzle = swizzle_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-                                     : swizzle_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                                           : CU_TENSOR_MAP_SWIZZLE_32B;
-  CUtensorMap map;
-  const CUresult result = encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void*>(matrix), sizes,
-                                 strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) {
-    throw std::runtime_error("cuTensorMapEncodeTiled: error " + std::to_string(int(result)));
-  }
-  return map;
-}
-
 // DeepGEMM's layouts want the rows of each group padded to whole blocks. "contiguous" names each
 // row's group and takes the alignment that its user sets, 128 or 64 here; "masked" has the number
 // of rows of groups that lie at equal distances, here those of the largest. Where that is how they
@@ -251,10 +199,8 @@ class Grouped final : public peers::Way {
     const int64_t all_rows = padded_rows_.back();
     shape_m_ = uint32_t(kernel.masked ? padded_rows_[1] : all_rows);
     if (padded_rows_ != rows_) {
-      padded_a_ = peers::device_array<Element>(all_rows * p.k);
+      padded_a_ = peers::zeroed_rows(all_rows, p.k);
       padded_d_ = peers::device_array<Element>(all_rows * p.n);
-      peers::check(cudaMemset(padded_a_.get(), 0, all_rows * p.k * sizeof(Element)), "cudaMemset");
-      peers::check(cudaDeviceSynchronize(), "cudaMemset");  // other streams do not wait for it
       stage(nullptr);
       peers::check(cudaDeviceSynchronize(), "the copy of A");
     }
@@ -262,36 +208,22 @@ class Grouped final : public peers::Way {
     map_b_ = tensor_map(p.b, int64_t(p.groups) * p.n, p.k, kernel.block_n, 128);
     map_d_ =
         tensor_map(padded_d_ ? padded_d_.get() : d_, all_rows, p.n, kernel.block_m, kernel.swizzle_d_bytes);
-    peers::check(
-        cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize, kernel.smem_bytes),
-        "cudaFuncSetAttribute");
+    peers::allow_smem(kernel.code);
   }
 
   static std::string name_of(const Kernel& kernel, bool dependent_launch) {
     char name[128];
     std::snprintf(name, sizeof name, "%s %dx%d cluster of %d%s", kernel.masked ? "masked" : "contiguous",
-                  kernel.block_m, kernel.block_n, kernel.cluster,
+                  kernel.block_m, kernel.block_n, kernel.code.cluster,
                   dependent_launch ? " dependent launch" : "");
     return name;
   }
 
   void launch(cudaStream_t stream) override {
-    cudaLaunchAttribute attributes[2] = {};
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {unsigned(kernel_.cluster), 1, 1};
-    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = kProcessors;
-    config.blockDim = unsigned(kernel_.threads);
-    config.dynamicSmemBytes = size_t(kernel_.smem_bytes);
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = dependent_launch_ ? 2 : 1;
     int* layout = layout_.get();
     uint32_t n = uint32_t(kernel_.n), k = uint32_t(kernel_.k);
     void* arguments[] = {&layout, &shape_m_, &n, &k, &map_a_, &map_b_, &map_d_};
-    peers::check(cudaLaunchKernelExC(&config, kernel_.function, arguments), name.c_str());
+    peers::launch(kernel_.code, arguments, dependent_launch_, stream, name);
   }
 
   void stage(cudaStream_t stream) {
@@ -302,17 +234,6 @@ class Grouped final : public peers::Way {
   }
 
  private:
-  void copy_rows(Element* to, const std::vector<int64_t>& to_rows, const Element* from,
-                 const std::vector<int64_t>& from_rows, int columns, cudaStream_t stream) const {
-    for (size_t g = 0; g + 1 < rows_.size(); ++g) {
-      if (rows_[g] == rows_[g + 1]) continue;
-      peers::check(cudaMemcpyAsync(to + to_rows[g] * columns, from + from_rows[g] * columns,
-                                   (rows_[g + 1] - rows_[g]) * columns * sizeof(Element),
-                                   cudaMemcpyDeviceToDevice, stream),
-                   "cudaMemcpyAsync");
-    }
-  }
-
   const Kernel kernel_;
   const bool dependent_launch_;
   const Element* const a_;
@@ -342,16 +263,8 @@ std::vector<peers::Offer> all_offers(const GgPeerProblem& p) {
 }
 
 void check_limits(const GgPeerProblem& p) {
-  if (std::string(p.format) != "bf16") throw std::runtime_error(std::string(p.format) + ": takes bf16 only");
+  peers::check_device_and_format(p);
   if (p.b_is_kn) throw std::runtime_error("B [K,N]: compiled for B [N,K] only");
-  int device = 0, processors = 0;
-  peers::check(cudaGetDevice(&device), "cudaGetDevice");
-  peers::check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-               "cudaDeviceGetAttribute");
-  if (processors != kProcessors) {
-    throw std::runtime_error(std::to_string(processors) + " multiprocessors: compiled for " +
-                             std::to_string(kProcessors));
-  }
 }
 
 peers::Choices choices;  // of this library
