@@ -13,26 +13,26 @@ constexpr int BK = 64;          // tokens, that is rows of A and B, in a slice
 constexpr int BOX = 64;         // columns of A or B in a box: 128 bytes, the most that TMA swizzles
 constexpr int ROW_BYTES = 128;  // of a box
 constexpr int BOX_BYTES = BK * ROW_BYTES;              // BK tokens, BOX columns of each
-constexpr int BOXES_A = 2, BOXES_B = 2;                // of a slice of a block's tile
+constexpr int BOXES_A = 2, BOXES_B = 3;                // of a slice of a block's tile
 constexpr int BM = BOXES_A * BOX, BN = BOXES_B * BOX;  // rows and columns of D in a block's tile
 // A wgmma sums over 16 tokens. And the swizzle wants boxes that begin at multiples of 1024.
 static_assert(BK % 16 == 0 && BOX_BYTES % 1024 == 0);
 // A wgmma makes 64 rows of D, from the 64 columns of a box of A. multiply.cuh has sums for two.
 static_assert(BOX == 64 && BOXES_A == 2);
-// A box of D in f32, as TMA stores it: so many rows and columns, 128 bytes a row. K is a multiple of
-// D_ROWS, so a box lies in one group or past its end.
-constexpr int D_ROWS = 8, D_COLUMNS = 32, D_BOX_BYTES = D_ROWS * ROW_BYTES;
-// In store.cuh a lane's row in a box is lane / 4, a warp's 16 rows are two boxes, and four times 8
-// columns are a row of a box.
-static_assert(D_ROWS == 8 && D_COLUMNS == 32);
+// A box of D, as TMA stores it: 8 rows of 128 bytes, which are 32 columns of f32 or 64 of 16 bits. K is
+// a multiple of D_ROWS, so a box lies in one group or past its end.
+constexpr int D_ROWS = 8, D_BOX_BYTES = D_ROWS * ROW_BYTES;
+template <class D>
+constexpr int D_COLUMNS = ROW_BYTES / int(sizeof(D));
+// In store.cuh a lane's row in a box is lane / 4, and a warp's 16 rows are two boxes.
+static_assert(D_ROWS == 8);
 
 // A worker is a cluster of CLUSTER blocks, or a single block. Its tiles have ROWS rows and BN columns
 // of D, of which the block of rank r has BM rows, from the tile's row r * BM on. So all its blocks
-// multiply the same columns of B: each loads its share of these, for all. CLUSTER is 1 or 2. Each of a
-// block's two consumers multiplies whole tiles: the first one those of even numbers, as the worker
-// gets them, the second one the others. Each of their warps has room for BOXES_D boxes of D, or none
-// where threads store D.
-template <int STAGES_, int CLUSTER_, int BOXES_D_>
+// multiply the same columns of B: each loads its share of the slice's tokens, for all. CLUSTER is 1 or 2.
+// Each of a block's two consumers multiplies whole tiles: the first one those of even numbers, as the
+// worker gets them, the second one the others.
+template <int CLUSTER_>
 struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   // Turns and schedule_tiles find the other consumer, and its mailbox, by `^ 1`.
@@ -42,15 +42,18 @@ struct Config {
   // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
-  static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER, BOXES_D = BOXES_D_;
+  static constexpr int STAGES = 5, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER;
+  static constexpr int BOXES_D = 2;  // of each warp that multiplies
   // A consumer gives back a slice's stage only when it has started the products of the next slice,
   // which must have landed by then, in another stage.
   static_assert(STAGES >= 2);
-  static_assert(BOXES_B % CLUSTER == 0);
+  static constexpr int SHARE = BK / CLUSTER;  // tokens of B that a block loads, for all
+  // TMA swizzles by the address: each share begins where the pattern does, at a multiple of 1024.
+  static_assert(BK % CLUSTER == 0 && SHARE * ROW_BYTES % 1024 == 0);
   // A call of store_boxes makes 2 * BN / D_COLUMNS copies, from the warp's boxes in turn, beginning
   // with its first one. Before it fills a box, it waits until at most the last BOXES_D - 1 copies are
   // under way. Those are of the other boxes, across calls too if each call ends with the last box.
-  static_assert(2 * BN / D_COLUMNS % (BOXES_D > 0 ? BOXES_D : 1) == 0);
+  static_assert(2 * BN / D_COLUMNS<float> % BOXES_D == 0 && 2 * BN / D_COLUMNS<bf16> % BOXES_D == 0);
   static constexpr int A_BYTES = BOXES_A * BOX_BYTES, B_BYTES = BOXES_B * BOX_BYTES;  // of a slice
   static constexpr int B_OFFSET = STAGES * A_BYTES;  // all stages of A lie before those of B
   static constexpr int SLICES_BYTES = STAGES * (A_BYTES + B_BYTES);
@@ -64,8 +67,9 @@ struct Config {
 };
 
 struct Maps {
-  CUtensorMap a, b;  // boxes of BK rows and BOX columns
-  CUtensorMap d;     // of f32 only: boxes of D_ROWS rows and D_COLUMNS columns
+  CUtensorMap a;  // boxes of BK rows and BOX columns
+  CUtensorMap b;  // boxes of a block's SHARE of rows, and of BOX columns
+  CUtensorMap d;  // boxes of D_ROWS rows and D_COLUMNS columns
 };
 
 // A worker's tile. Mailbox::receive relies on it that the bitwise or of its words is never INT_MIN
@@ -80,7 +84,7 @@ struct alignas(16) Tile {
 // Shared memory.
 struct Memory {
   unsigned char* slices;   // [STAGES][BOXES_A][BK][BOX] of A, from B_OFFSET on the same of B, swizzled
-  unsigned char* d_boxes;  // [warps that multiply][BOXES_D][D_ROWS][D_COLUMNS] of D, swizzled
+  unsigned char* d_boxes;  // [warps that multiply][BOXES_D][D_ROWS] rows of ROW_BYTES of D, swizzled
   uint32_t a_tile_addr, b_tile_addr;  // where the slices begin
   uint32_t full_addr;   // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;  // [STAGES] barriers: a consumer of each block has multiplied the slice

@@ -26,8 +26,9 @@ namespace chapter {
 // One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
 template <class C, class T, class D>
 __global__ void __launch_bounds__(C::THREADS, 1)
-    weight_gradient(const __grid_constant__ Maps maps, D* d, const __grid_constant__ gg::Offsets offsets,
-                    int groups, int n, int k, bool accumulate, int counter) {
+    weight_gradient(const __grid_constant__ Maps maps, const D* d,
+                    const __grid_constant__ gg::Offsets offsets, int groups, int n, int k, bool accumulate,
+                    int counter) {
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = gg::ptx::uniform(thread / 32);
   const int rank = C::CLUSTER > 1 ? gg::ptx::cluster_ctarank() : 0;
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a);
     gg::ptx::prefetch_tensormap(&maps.b);
-    if (C::BOXES_D > 0) gg::ptx::prefetch_tensormap(&maps.d);
+    gg::ptx::prefetch_tensormap(&maps.d);
   }
   __syncthreads();  // the barriers are there for all threads and for TMA
   if constexpr (C::CLUSTER > 1) {

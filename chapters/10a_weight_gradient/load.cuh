@@ -22,7 +22,6 @@ namespace chapter {
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory,
                            Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int n, int k) {
-  constexpr int SHARE = BOXES_B / C::CLUSTER;  // boxes of B that this block loads, for all
   const TileList<C> list(n, k);
   TileReceiver<C> tiles(mailboxes, 0, 1);
   for (Tile tile; tiles.next(tile);) {
@@ -42,12 +41,13 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
 #pragma unroll
         for (int box = 0; box < BOXES_A; ++box)
           gg::ptx::tma_load_2d(a_addr + box * BOX_BYTES, &maps.a, a_col + box * BOX, row, full_addr);
-        const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
+        const int share = rank * C::SHARE;  // this block's tokens of B, of each box
+        const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES + share * ROW_BYTES;
 #pragma unroll
-        for (int i = 0; i < SHARE; ++i) {
-          const int box = rank * SHARE + i, b_col = place.col + box * BOX;
+        for (int box = 0; box < BOXES_B; ++box) {
+          const int b_col = place.col + box * BOX;
           if constexpr (C::CLUSTER > 1) {
-            gg::ptx::tma_load_2d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, row, full_addr,
+            gg::ptx::tma_load_2d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, row + share, full_addr,
                                            (1 << C::CLUSTER) - 1);
           } else {
             gg::ptx::tma_load_2d(b_addr + box * BOX_BYTES, &maps.b, b_col, row, full_addr);

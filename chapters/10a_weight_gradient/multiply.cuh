@@ -55,7 +55,7 @@ class Turns {
 
 // Sums stay in registers, so all of it is inlined.
 template <class C, class T, class D>
-__device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, const Memory& memory,
+__device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, const D* d, const Memory& memory,
                                                Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank,
                                                int n, int k, bool accumulate) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128);
@@ -118,20 +118,20 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
     if (tile.tokens == 0 && accumulate) continue;  // nothing to add
     const auto place = list.place(tile.index);
     const int row = place.row + rank * BM;
-    if constexpr (C::BOXES_D > 0) {
-      store_boxes<C>(d_map, memory, upper, place.group, row, place.col, k, accumulate);
-      store_boxes<C>(d_map, memory, lower, place.group, row + BOX, place.col, k, accumulate);
-    } else {
-      D* const d_group = d + int64_t(place.group) * k * n;
-      store(d_group, upper, row, place.col, n, k, accumulate);
-      store(d_group, lower, row + BOX, place.col, n, k, accumulate);
+    if constexpr (sizeof(D) == 2) {
+      // TMA would add to sums that are rounded already. So these are added to D before they are.
+      const D* const d_group = d + int64_t(place.group) * k * n;
+      if (accumulate) add_to(upper, d_group, row, place.col, n, k);
+      if (accumulate) add_to(lower, d_group, row + BOX, place.col, n, k);
     }
+    store_boxes<C, D>(d_map, memory, upper, place.group, row, place.col, k, accumulate);
+    store_boxes<C, D>(d_map, memory, lower, place.group, row + BOX, place.col, k, accumulate);
   }
   // The next kernel waits for the end of this one in griddepcontrol_wait, so no result depends on where
   // this line stands.
   gg::ptx::griddepcontrol_launch_dependents();
   // The boxes' shared memory must be there until TMA has read them. The lane is that of store_boxes.
-  if (C::BOXES_D > 0 && gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
+  if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
 }
 
 }  // namespace chapter
