@@ -103,6 +103,11 @@ def triton_glu(_):
     return found, [sys.executable, "-B", str(HERE / "triton_glu.py")]
 
 
+def triton_wgrad(_):
+    _, found = of_python("triton")
+    return found, [sys.executable, "-B", str(HERE / "triton_wgrad.py")]
+
+
 def cutlass_grouped(args):
     cutlass = headers("CUTLASS", "cutlass", args.cutlass, "cutlass/cutlass.h")
     return f"CUTLASS in {args.cutlass}", compiled("cutlass_grouped.cu", *HOPPER, f"-isystem={cutlass}")
@@ -151,7 +156,7 @@ def cublaslt_grouped(args):
 
 
 PEERS = {peer.__name__: peer for peer in (torch_grouped_mm, triton_tma, cutlass_grouped, deepgemm, cublaslt_grouped,
-                                             triton_glu, cutlass_glu, cutlass_wgrad, deepgemm_wgrad)}
+                                             triton_glu, cutlass_glu, triton_wgrad, cutlass_wgrad, deepgemm_wgrad)}
 
 
 def build(name, args):

@@ -6,10 +6,9 @@
 // gg_peer_prepare times the configurations on the problem, in bands of several widths, with and
 // without programmatic dependent launch, and keeps the fastest.
 
-#include <cuda.h>
-
 #include "common/harness/bench/peer_library.h"
 #include "support.h"
+#include "triton_support.h"
 
 #ifdef TRITON_GLU
 constexpr bool kGlu = true;
@@ -37,44 +36,8 @@ struct Numbering {  // numbers tile rows of bm rows
 
 namespace {
 
-constexpr int kBoxCols = 64;  // of a map, at most: 128 bytes, the longest swizzle
+constexpr int kBoxCols = 64;  // of a map, at most: a swizzle's longest row
 constexpr int kPair = 64;     // columns of B: 32 gates and their ups
-
-// A kernel of the library, loaded when it is first wanted and kept.
-cudaKernel_t loaded(const unsigned char* code, const char* name, int shared_bytes) {
-  static std::map<const unsigned char*, cudaKernel_t> kernels;
-  if (const auto found = kernels.find(code); found != kernels.end()) return found->second;
-  cudaLibrary_t library;
-  cudaKernel_t kernel;
-  peers::check(cudaLibraryLoadData(&library, code, nullptr, nullptr, 0, nullptr, nullptr, 0),
-               "cudaLibraryLoadData");
-  peers::check(cudaLibraryGetKernel(&kernel, library, name), "cudaLibraryGetKernel");
-  peers::check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                    cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-               "cudaFuncSetAttribute");
-  return kernels.emplace(code, kernel).first->second;
-}
-
-CUtensorMap tensor_map(const void* data, std::vector<cuuint64_t> dims, std::vector<cuuint64_t> stride_bytes,
-                       std::vector<cuuint32_t> box) {
-  constexpr unsigned kSince = 12000;  // CUDA 12.0
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  peers::check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, kSince,
-                                                cudaEnableDefault, &found),
-               "cuTensorMapEncodeTiled");
-  if (!function) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
-  const std::vector<cuuint32_t> element_strides(dims.size(), 1);
-  CUtensorMap map;
-  const CUresult result = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function)(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, cuuint32_t(dims.size()), const_cast<void*>(data), dims.data(),
-      stride_bytes.data(), box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-      box[0] == kBoxCols ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS)
-    throw std::runtime_error("cuTensorMapEncodeTiled refuses a map, error " + std::to_string(result));
-  return map;
-}
 
 // A problem, and what its gated linear unit takes.
 struct Operands {
@@ -97,7 +60,7 @@ class Grouped final : public peers::Way {
   Grouped(const Operands& operands, const Kernel& kernel, int band, bool dependent_launch)
       : kernel_(kernel),
         dependent_launch_(dependent_launch),
-        function_(loaded(kernel.code, kProduct, kernel.shared_bytes)),
+        function_(triton::loaded(kernel.code, kProduct, kernel.shared_bytes)),
         d_(operands.p.d),
         alpha_(operands.glu.alpha),
         prob_(operands.glu.prob),
@@ -109,18 +72,10 @@ class Grouped final : public peers::Way {
         band_(band) {
     // The grid follows from sizes that the host knows however rows are shared out: a group has at
     // most one tile row that is not whole.
-    int device = 0, multiprocessors = 0, blocks_of_each = 0;
-    peers::check(cudaGetDevice(&device), "cudaGetDevice");
-    peers::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device),
-                 "cudaDeviceGetAttribute");
-    peers::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks_of_each,
-                                                               reinterpret_cast<const void*>(function_),
-                                                               kernel.threads, size_t(kernel.shared_bytes)),
-                 "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    const int64_t at_once = triton::blocks_at_once(function_, kernel.threads, kernel.shared_bytes);
     const int most_tile_rows = rows_ / kernel.bm + groups_;
     const int64_t most_tiles = int64_t(most_tile_rows) * ((n_ + kernel.bn - 1) / kernel.bn);
-    blocks_ = int(std::min<int64_t>(int64_t(multiprocessors) * blocks_of_each, most_tiles));
-    if (blocks_ == 0) throw std::runtime_error("an SM has no room for a block");
+    blocks_ = int(std::min(at_once, most_tiles));
 
     if (kernel.scratch_bytes > 0) {
       scratch_memory_ = peers::device_array<char>(size_t(kernel.scratch_bytes) * size_t(blocks_));
@@ -128,7 +83,7 @@ class Grouped final : public peers::Way {
     }
     if (kernel.numbering >= 0) {
       const Numbering& numbering = kNumberings[kernel.numbering];
-      numbering_ = loaded(numbering.code, "number_tile_rows", numbering.shared_bytes);
+      numbering_ = triton::loaded(numbering.code, "number_tile_rows", numbering.shared_bytes);
       table_memory_ = peers::device_array<int32_t>(size_t(1 + 3 * most_tile_rows));
       table_ = table_memory_.get();
     }
@@ -165,26 +120,17 @@ class Grouped final : public peers::Way {
  private:
   void launch(cudaStream_t stream, cudaKernel_t function, int blocks, int threads, int shared_bytes,
               void** arguments) const {
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = unsigned(blocks);
-    config.blockDim = unsigned(threads);
-    config.dynamicSmemBytes = size_t(shared_bytes);
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = dependent_launch_ ? 1 : 0;
-    peers::check(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(function), arguments),
-                 name.c_str());
+    triton::launch(stream, function, {blocks, threads, shared_bytes, dependent_launch_}, arguments, name);
   }
 
   void make_maps(const GgPeerProblem& p, const void* b) {
     const cuuint64_t rows = cuuint64_t(rows_), n = cuuint64_t(n_), k = cuuint64_t(k_),
                      groups = cuuint64_t(groups_);
     const cuuint32_t bm = cuuint32_t(kernel_.bm);
-    a_map_ = tensor_map(p.a, {k, rows}, {2 * k}, {kBoxCols, cuuint32_t(kernel_.a_box_rows)});
-    b_map_ = tensor_map(b, {k, groups * n}, {2 * k}, {kBoxCols, cuuint32_t(kernel_.b_box_rows)});
+    triton::encode(a_map_, triton::kBf16, p.a, {k, rows}, {2 * k},
+                   {kBoxCols, cuuint32_t(kernel_.a_box_rows)});
+    triton::encode(b_map_, triton::kBf16, b, {k, groups * n}, {2 * k},
+                   {kBoxCols, cuuint32_t(kernel_.b_box_rows)});
     // D has a dimension more, so that a tile ends where its group does: element [s, r, c] of the
     // map is row s + r - bm of D. A tile whose rows stop before row s is stored at [s, bm - (rows
     // it has)], and what it has too much lies beyond r = bm. The map begins bm rows before D;
@@ -193,7 +139,8 @@ class Grouped final : public peers::Way {
     const cuuint32_t box_cols =
         std::min<cuuint32_t>(kBoxCols, cuuint32_t(kGlu ? kernel_.bn / 2 : kernel_.bn));
     const char* begin = static_cast<const char*>(p.d) - 2 * d_cols * bm;
-    d_map_ = tensor_map(begin, {d_cols, bm, rows + 1}, {2 * d_cols, 2 * d_cols}, {box_cols, bm, 1});
+    triton::encode(d_map_, triton::kBf16, begin, {d_cols, bm, rows + 1}, {2 * d_cols, 2 * d_cols},
+                   {box_cols, bm, 1});
   }
 
   const Kernel& kernel_;

@@ -169,9 +169,9 @@ class Made(typing.NamedTuple):
     maps: list
 
 
-def compiled(kernel, types, constants, options):
-    """Arrays start at multiples of 16 bytes, and N is one."""
-    aligned = [name for name, of in types.items() if of.startswith("*") or name == "n"]
+def compiled(kernel, types, constants, options, multiples_of_16=("n",)):
+    """Arrays start at multiples of 16 bytes."""
+    aligned = [name for name, of in types.items() if of.startswith("*") or name in multiples_of_16]
     attrs = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in aligned}
     source = ASTSource(kernel, types | dict.fromkeys(constants, "constexpr"), constants, attrs)
     made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options)
@@ -270,21 +270,31 @@ const Kernel kKernels[] = {{
 const Numbering kNumberings[] = {{
 {"".join(numbering_rows)}}};
 """)
+    return len(configurations)
 
 
-def main(usage, configurations, compile_product, kernel, options=()):
-    """`options`: what nvcc is told besides."""
+def build(usage, write, source, options=()):
+    """`write` puts triton_kernels.inc into a folder and returns how many configurations it has; nvcc compiles `source`
+    with it, and is told `options` besides.
+    """
     if len(sys.argv) != 2:
         sys.exit(usage)
     if not shutil.which("nvcc"):
         sys.exit(f"{sys.argv[1]} is not built: nvcc is not on PATH")
     here = pathlib.Path(__file__).resolve().parent
     with tempfile.TemporaryDirectory() as folder:
-        write_kernels(pathlib.Path(folder), configurations, compile_product, kernel)
+        configurations = write(pathlib.Path(folder))
         words = ["nvcc", "-std=c++20", "-O2", "-shared", "-cudart", "shared", "-Xcompiler", "-fPIC,-Wall", *options]
-        words += [f"-I{folder}", f"-I{here.parents[2]}", here / "triton_launch.cpp", "-o", sys.argv[1]]
+        words += [f"-I{folder}", f"-I{here.parents[2]}", here / source, "-o", sys.argv[1]]
         subprocess.run(words, check=True)
-    print(f"{sys.argv[1]}: {len(configurations)} configurations by Triton {triton.__version__}")
+    print(f"{sys.argv[1]}: {configurations} configurations by Triton {triton.__version__}")
+
+
+def main(usage, configurations, compile_product, kernel, options=()):
+    def write(folder):
+        return write_kernels(folder, configurations, compile_product, kernel)
+
+    build(usage, write, "triton_launch.cpp", options)
 
 
 if __name__ == "__main__":
