@@ -11,6 +11,25 @@
 
 namespace chapter {
 
+// A or B, for boxes that end at any row. A step in the second dimension is one to the next row, and in the
+// third one too: (c, r, s) is column c of row s + r - BK. But r ends at BK. So of a box that begins at r the first
+// BK - r rows are those before row s, and the others are outside the map: TMA fills them with zeros.
+// `data`: [rows,columns]. The map begins BK rows before it: load_tiles asks for rows of `data` alone.
+// The driver takes two equal strides: each is to be a multiple of 16 bytes and of the one before (CUDA Driver
+// API, cuTensorMapEncodeTiled).
+// [map]
+template <class T>
+CUtensorMap token_map(const T* data, int64_t rows, int columns, int box_rows) {
+  const int64_t row_bytes = int64_t(columns) * int64_t(sizeof(T));
+  const auto begin = reinterpret_cast<uintptr_t>(data) - uintptr_t(BK * row_bytes);
+  return gg::make_tensor_map({.data = reinterpret_cast<const void*>(begin),
+                              .dims = {columns, BK, rows + 1},
+                              .stride_bytes = {row_bytes, row_bytes},
+                              .box = {BOX, box_rows, 1},
+                              .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+}
+// [/map]
+
 // D as a matrix of all groups' rows. A row of a box is as long as the swizzle's pattern.
 inline CUtensorMap output_map(const float* d, int64_t rows, int n) {
   return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
@@ -28,9 +47,8 @@ CUtensorMap output_map(const D* d, int64_t rows, int n) {
 template <class C, class T, class D>
 void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, int groups, int n,
                int k, bool accumulate, cudaStream_t stream) {
-  // The maps know nothing of groups: past the last row of all come zeros.
-  const Maps maps = {.a = gg::make_swizzled_map(a, {k, rows}, {BOX, BK}),
-                     .b = gg::make_swizzled_map(b, {n, rows}, {BOX, C::SHARE}),
+  const Maps maps = {.a = token_map(a, rows, k, BK),
+                     .b = token_map(b, rows, n, C::SHARE),
                      .d = output_map(d, int64_t(groups) * k, n)};
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::CLUSTER * C::CLUSTER)),
                      .threads = C::THREADS,

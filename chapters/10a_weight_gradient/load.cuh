@@ -16,9 +16,8 @@
 
 namespace chapter {
 
-// A slice is BK tokens, whichever groups they belong to: the last slice of a group may hold tokens of
-// the groups after it, or of none. The consumer clears these (clear.cuh). TMA fills columns past the
-// last one with zeros, which count as bytes, so a box always brings BOX_BYTES.
+// A slice is BK rows: tokens of one group, and zeros after its last one. TMA fills with zeros what a map does
+// not have, rows as well as columns. They count as bytes, so a box always brings BOX_BYTES.
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory,
                            Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int n, int k) {
@@ -30,7 +29,9 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
     const int a_col = place.row + rank * BM;  // a row of D is a column of A
     Ring<C::STAGES> ring(tile.position);
     for (int token = 0; token < tile.tokens; token += BK, ring.next()) {
-      const int stage = ring.stage, row = tile.token0 + token;  // of A and of B
+      const int stage = ring.stage;
+      // The group's tokens in this slice: rows of A and of B before `stop`. Zeros follow them (token_map).
+      const int kept = min(tile.tokens - token, BK), missing = BK - kept, stop = tile.token0 + token + kept;
       const uint32_t full_addr = memory.full_addr + stage * 8;
       // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
       // nothing was (ring.cuh).
@@ -40,17 +41,18 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
         const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES;
 #pragma unroll
         for (int box = 0; box < BOXES_A; ++box)
-          gg::ptx::tma_load_2d(a_addr + box * BOX_BYTES, &maps.a, a_col + box * BOX, row, full_addr);
+          gg::ptx::tma_load_3d(a_addr + box * BOX_BYTES, &maps.a, a_col + box * BOX, missing, stop,
+                               full_addr);
         const int share = rank * C::SHARE;  // this block's tokens of B, of each box
         const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES + share * ROW_BYTES;
 #pragma unroll
         for (int box = 0; box < BOXES_B; ++box) {
           const int b_col = place.col + box * BOX;
           if constexpr (C::CLUSTER > 1) {
-            gg::ptx::tma_load_2d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, row + share, full_addr,
-                                           (1 << C::CLUSTER) - 1);
+            gg::ptx::tma_load_3d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, missing + share, stop,
+                                           full_addr, (1 << C::CLUSTER) - 1);
           } else {
-            gg::ptx::tma_load_2d(b_addr + box * BOX_BYTES, &maps.b, b_col, row, full_addr);
+            gg::ptx::tma_load_3d(b_addr + box * BOX_BYTES, &maps.b, b_col, missing, stop, full_addr);
           }
         }
       }

@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include "clear.cuh"
 #include "cluster.cuh"
 #include "common/kernel/ptx/mbarrier.cuh"
 #include "common/kernel/ptx/warp.cuh"
@@ -91,8 +90,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, const D
     for (int token = 0; token < tile.tokens; token += BK, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed
-      const int left = tile.tokens - token;
-      if (left < BK) clear_rows<C>(memory, stage, left, 1 + consumer);  // the rest of the slice is foreign
       const auto a = gg::ptx::wgmma_advance(a_desc, stage * C::A_BYTES);
       const auto b = gg::ptx::wgmma_advance(b_desc, stage * C::B_BYTES);
       gg::ptx::wgmma_fence(upper, lower);
