@@ -10,13 +10,12 @@ from itertools import groupby
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from plots.draw import layer, measured, results, unfused
+from plots.draw import beside, layer, measured, results, unfused
 from plots.draw.canvas import (
     DARK,
     GREY,
     NAMES,
     PALE,
-    PALETTE,
     SHADE,
     NoData,
     canvas,
@@ -31,12 +30,11 @@ from plots.draw.canvas import (
 from plots.draw.changes import short_commit
 from plots.draw.results import Data
 from plots.measure.chapters import Chapter
-from plots.measure.files import Choices, Row
+from plots.measure.files import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MARKERS = "osD^vP*X"
 GAP = math.nan, math.nan  # between parts of a line that are drawn apart
 DIAMOND = dict(ls="", marker="D", ms=6, mfc="white", mec=DARK, mew=1.2, zorder=5)
 # Dense bf16 TFLOP/s and TB/s that the maker states, by the name the driver gives the device.
@@ -53,7 +51,8 @@ def all_figures(chapters: list[Chapter]) -> Iterator[tuple[str, Callable]]:
     for chapter in chapters:
         yield f"step_{chapter.id}", lambda plt, data, chapter=chapter: step(plt, data, chapter)
     yield "roofline", roofline
-    yield "peers", peers
+    yield "peers", beside.peers
+    yield "gradients", beside.gradients
     yield "skew", skew
     yield "occupancy", occupancy
     yield "counts", counts
@@ -308,44 +307,6 @@ def occupancy(plt: ModuleType, data: Data | None) -> tuple["Figure", str]:
         ax.plot(sizes, [100 * m / (math.ceil(m / bm) * bm) for m in sizes], color=shade, lw=1.4)
         ax.text(bm, 102, f"BM {bm}", ha="center", va="bottom", color=shade, weight="bold")
     return fig, "drawn from the formula, nothing measured"
-
-
-def peers(plt: ModuleType, data: Data) -> tuple["Figure", list[Row]]:
-    timed = [row for row in data.compared if (row.set, row.format, row.warm) == ("peers", "bf16", True)
-             and row.timed and row.peer != "cublas_plain"]
-    rows = [row for row in timed if not row.variant]
-    last = max((row.chapter for row in rows if row.peer), default="")
-    ours = {row.shape: row for row in rows if not row.peer and row.chapter == last}
-    if not ours:
-        raise NoData("no chapter was timed beside a library on set peers in bf16")
-    libraries = {}  # what cuBLAS is asked for in three ways is one library
-    for row in rows:
-        if row.peer and row.chapter == last and row.shape in ours:
-            best = libraries.setdefault(row.peer.split("_")[0], {})
-            best[row.shape] = min(best.get(row.shape, row), row, key=lambda each: each.us_median)
-    alone = {row.shape: row for row in timed if row.variant == Choices(off="pdl") and row.chapter == last}
-    after = ours.keys() <= alone.keys()
-    if after:  # the stricter count: some libraries were tried with an early start too
-        ours = {shape: alone[shape] for shape in ours}
-    fig, ax = canvas(plt, f"Libraries beside {last}", "their rate over ours, warm inputs, bf16; below 1 they are slower. M: rows of all "
-                     "groups" + ". Ours starts when the launch before it has ended" * after, width=11, bottom=110)
-    ax.axhline(1, color=data.colours[last], lw=1.6)
-    look = dict(ls="", ms=6, mec="white", mew=0.5, zorder=4)
-    shades = [DARK, *PALETTE]
-    rates = {name: [(i, ours[shape].us_median / found[shape].us_median) for i, shape in enumerate(ours)
-                    if shape in found] for name, found in sorted(libraries.items())}
-    for i, (name, found) in enumerate(rates.items()):
-        beside = 0.14 * (i - (len(libraries) - 1) / 2)  # so that none hides another
-        ax.plot([place + beside for place, _ in found], [rate for _, rate in found], marker=MARKERS[i % len(MARKERS)],
-                color=shades[i % len(shades)], label=name, **look)
-    names = ["\n".join(filter(None, [
-        measured.p_number("peers", shape), f"G={row.groups}", f"M={row.m_total}", f"N={row.n}", f"K={row.k}",
-        "" if row.m_max * row.groups == row.m_total else "uneven"])) for shape, row in ours.items()]
-    ax.set(xlim=(-0.5, len(names) - 0.5), ylabel="rate over ours",
-           ylim=(0, 1.12 * max([1, *(rate for found in rates.values() for _, rate in found)])))
-    ax.set_xticks(range(len(names)), names)
-    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
-    return fig, [row for row in rows if row.chapter == last and row.peer] + list(ours.values())
 
 
 def counts(plt: ModuleType, data: Data) -> tuple["Figure", str]:

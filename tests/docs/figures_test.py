@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from plots.draw import canvas, figures, plot, preview, tables
+from plots.draw import beside, canvas, figures, plot, preview, tables
 from plots.draw.canvas import DARK, GREY, PALE
 from plots.draw.results import Data
 from plots.measure import costs
@@ -348,7 +348,7 @@ class MadeUpTest(unittest.TestCase):
             warm([512] * 8, 2, peer="deepgemm", warm=0), warm([512] * 8, 3, peer="torch", ok=0),
             warm([512] * 8, 1, kernel="grouped_gemm 64x64"), warm([512] * 8, 12.5, kernel="grouped_gemm off=pdl"),
             timed("01_naive", "peers", [512] * 8, 1, us_median=9, warm=1)]
-        (ax,), title, below, source = self.seen(figures.peers, self.data(*some))
+        (ax,), title, below, source = self.seen(beside.peers, self.data(*some))
         self.assertEqual((title, below), ("Libraries beside 02_tiled", "their rate over ours, warm inputs, bf16; below 1 they are slower. "
                                           "M: rows of all groups"))
         self.assertEqual(ax.lines, [[(0, 1), (1, 1)]])
@@ -359,10 +359,23 @@ class MadeUpTest(unittest.TestCase):
         self.assertEqual((ax.limits, ax.labels[1]), ([(-0.5, 1.5), (0, 1.4)], "rate over ours"))
         self.assertEqual({row.chapter for row in source}, {"02_tiled"})
         # Without dependent launch on all problems: that is what they are compared with.
-        (ax,), _, below, source = self.seen(figures.peers, self.data(*some, warm([300, 100], 40, kernel="grouped_gemm off=pdl")))
+        (ax,), _, below, source = self.seen(beside.peers, self.data(*some, warm([300, 100], 40, kernel="grouped_gemm off=pdl")))
         self.assertIn("M: rows of all groups. Ours starts when the launch before it has ended", below)
         self.assertEqual(ax.marks, [[(-0.07, 1)], [(0.07, 1.562), (1.07, 0.5)]])
         self.assertEqual(sorted(row.us_median for row in source if not row.peer), [12.5, 40])
+
+    def test_gradients(self):
+        def cold(m, us, d="", **more):
+            return timed("02_tiled", "wgrad", m, 10, us_median=us, kernel="grouped_gemm" + d, **more)
+
+        (ax,), title, below, source = self.seen(beside.gradients, self.data(
+            cold([512] * 8, 10), cold([512] * 8, 8, " d=bf16"), cold([512] * 8, 16, peer="cutlass_wgrad"),
+            cold([512] * 8, 1, " d=f32", peer="cutlass_wgrad"), cold([512] * 8, 2, warm=1, peer="triton_wgrad"),
+            cold([512] * 8, 2, " d=bf16", warm=1), cold([300, 100], 4, peer="cutlass_wgrad")))
+        self.assertEqual((title, below), ("Libraries beside 02_tiled", "their rate over ours, cold inputs, D of bf16; below 1 they are "
+                                          "slower. M: rows of all groups"))
+        self.assertEqual((ax.marks, ax.ticks[0]), ([[(0, 0.5)]], [(0, "G=8\nM=4096\nN=4096\nK=7168")]))
+        self.assertEqual(sorted(row.us_median for row in source), [4, 8, 16])
 
     def test_counts(self):
         def counters(chapter, atomics, conflicts, **more):
