@@ -33,8 +33,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
       // The group's tokens in this slice: rows of A and of B before `stop`. Zeros follow them (token_map).
       const int kept = min(tile.tokens - token, BK), missing = BK - kept, stop = tile.token0 + token + kept;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // In all blocks of the cluster the consumer that it was for has multiplied what was here. In lap 0
-      // nothing was (ring.cuh).
+      // empty[stage]: in each block of the cluster the slice that was in this stage is multiplied. In
+      // lap 0 there was none, and the wait returns at once (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::A_BYTES + C::B_BYTES);
