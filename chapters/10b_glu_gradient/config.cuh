@@ -49,7 +49,7 @@ struct Config {
   // So the parity of a box's load depends on its number in the tile alone (boxes.cuh).
   static_assert(TILE_BOXES % (2 * BOXES) == 0 && BOXES % 2 == 0);
   // Without a lower half Boxes::put(box) loads box - 2 + BOXES. With two slots that would be the
-  // box itself, for which all threads have waited already.
+  // box itself. But the wait for a box stands before its put, so all would wait for ever.
   static_assert(BOXES >= 4);  // with eight boxes of a tile, both asserts leave only 4
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
   // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less

@@ -55,9 +55,9 @@ __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
 // [/fold]
 
 // Who: a whole consumer, when box `box` of C has landed. Writes the box of D there. `sums`: of the
-// box's half of the tile. `rows`: the box's rows from this one on count as zeros; it may be over 64,
-// or negative. Adds to dprob, of this thread's two rows, and to dbias, of its 8 columns of gates and
-// then their ups.
+// box's half of the tile. `rows`: the box's rows from this one on count as zeros, so none for 64 or
+// more, and all for 0 or less. Adds to dprob, of this thread's two rows, and to dbias, of its 8
+// columns of gates and then their ups.
 // [box]
 template <class C, class Activation>
 __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int box,

@@ -2,11 +2,11 @@
 //
 // Chapter 10b: the gradients of a gated linear unit, in the epilogue of the product that they need.
 //
-// The forward pass made x = GLU(C) prob, [M,N]. The loss by x is its gradient: the derivative of
-// the loss by each number of x.
+// The forward pass made x = GLU(C) prob, [M,N]. The gradient of x is the derivative of the loss by
+// each number of x; epilogue_glu.cuh calls it the loss by x.
 // Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K], C [M,2N] and D [M,2N]; B is [G,K,N]:
-//     y[row, col] = alpha[g] * sum over k of A[row, k] * B[g][k, col], the loss by x[row, col]
-//     D = the loss by C, dprob [M] that by prob (epilogue_glu.cuh)
+//     y[row, col] = alpha[g] * sum over k of A[row, k] * B[g][k, col], the gradient of x[row, col]
+//     D = the gradient of C, dprob [M] that of prob (epilogue_glu.cuh)
 //     dbias [G,2N] = the sum of a group's rows of D, each before it is rounded
 // New here: an epilogue that reads as much as it writes, and sums over rows and columns
 // of many tiles.

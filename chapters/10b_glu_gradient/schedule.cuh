@@ -98,8 +98,8 @@ class TileReceiver {
 
  private:
   Mailbox<C::CLUSTER> (&mailboxes_)[C::CONSUMERS];
-  int place_, step_;
-  int phases_ = 0;  // bit i: that of mailbox i
+  int place_, step_;  // the next tile's mailbox; from there to that of the tile after it
+  int phases_ = 0;    // bit i: that of mailbox i
 };
 
 // Sends a worker's tiles, and an end for each consumer. Who: the scheduling warp of its first
