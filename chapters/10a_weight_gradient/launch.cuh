@@ -11,12 +11,12 @@
 
 namespace chapter {
 
-// A or B [rows,columns] for boxes that end at any row. A step in the second dimension is one to the
-// next row, and in the third one too: (c, r, s) is column c of row s + r - BK. But r ends at BK. So of
-// a box that begins at r the first BK - r rows are those before row s, and the others are outside the
-// map: TMA fills them with zeros. s is at most `rows`, where the last group may end. The map begins BK
-// rows before `data`, and load_tiles reads none of these. The driver takes two equal strides: each is
-// to be a multiple of 16 bytes, and of the one before (CUDA Driver API, "Tensor Map Object Management").
+// A or B [rows,columns] for boxes that end at any row. (c, r, s) is column c of row s + r - BK: for
+// a given s the second dimension is a window, the BK rows before row s. What a box has past the
+// window's end is outside the map, and TMA fills it with zeros. s is at most `rows`, where the last
+// group may end. The map begins BK rows before `data`, and load_tiles reads none of these. Two
+// equal strides are allowed: each is to be a multiple of 16 bytes, and of the one before (CUDA
+// Driver API, "Tensor Map Object Management").
 // [map]
 template <class T>
 CUtensorMap token_map(const T* data, int64_t rows, int columns, int box_rows) {

@@ -16,8 +16,8 @@
 
 namespace chapter {
 
-// A slice is BK rows: tokens of one group, and zeros after its last one. TMA fills with zeros what a map does
-// not have, rows as well as columns. They count as bytes, so a box always brings BOX_BYTES.
+// A slice is BK rows: tokens of one group, and zeros after its last one. TMA fills with zeros what
+// a map does not have, rows as well as columns. They count as bytes, so a slice always has as many.
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory,
                            Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int n, int k) {
