@@ -30,7 +30,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
     Ring<C::STAGES> ring(tile.position);
     for (int token = 0; token < tile.tokens; token += BK, ring.next()) {
       const int stage = ring.stage;
-      // The group's tokens in this slice: rows of A and of B before `stop`. Zeros follow them (token_map).
+      // The group's tokens from its `token`th on: rows of A and B before `stop`, then zeros (token_map).
       const int kept = min(tile.tokens - token, BK), missing = BK - kept, stop = tile.token0 + token + kept;
       const uint32_t full_addr = memory.full_addr + stage * 8;
       // empty[stage]: in each block of the cluster the slice that was in this stage is multiplied. In

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A consumer is a warpgroup that multiplies every second tile of its block. The two take turns: while one
-// stores its sums, the other multiplies. It waits for its turn and for `full`, and signals the other's turn
-// and `empty`, that of all blocks whose loads write this one's shared memory.
+// stores its sums, the other multiplies. A consumer waits for its turn and for `full`, and signals the
+// other's turn and `empty`, that of all blocks whose loads write this one's shared memory.
 
 #pragma once
 
@@ -116,7 +116,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, const D
     const auto place = list.place(tile.index);
     const int row = place.row + rank * BM;
     if constexpr (sizeof(D) == 2) {
-      // TMA would add to sums that are rounded already. So these are added to D before they are.
+      // TMA would add what is rounded already. So D is read, here alone, and added to the sums.
       const D* const d_group = d + int64_t(place.group) * k * n;
       if (accumulate) add_to(upper, d_group, row, place.col, n, k);
       if (accumulate) add_to(lower, d_group, row + BOX, place.col, n, k);
@@ -125,7 +125,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, const D
     store_boxes<C, D>(d_map, memory, lower, place.group, row + BOX, place.col, k, accumulate);
   }
   // The next kernel waits for the end of this one in griddepcontrol_wait, so no result depends on where
-  // this line stands.
+  // this line stands. The consumer that comes here first counts for its block.
   gg::ptx::griddepcontrol_launch_dependents();
   // The boxes' shared memory must be there until TMA has read them. The lane is that of store_boxes.
   if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
