@@ -83,7 +83,7 @@ class Boxes {
     }
     const int before = box - step(), next = before + C::BOXES;  // of the same slot
     if (thread_ == 0) {
-      gg::ptx::bulk_commit_group();
+      gg::ptx::bulk_commit_group();  // also of nothing: the wait below counts groups
       if (before >= 0 && next < TILE_BOXES) {
         // TMA has read the box before this one. If threads stored that box, all of them have
         // read it: they have passed the bar_sync above since.

@@ -48,8 +48,8 @@ struct Config {
   // Each tile uses a slot an even number of times, or, for a lower half that is not there, never.
   // So the parity of a box's load depends on its number in the tile alone (boxes.cuh).
   static_assert(TILE_BOXES % (2 * BOXES) == 0 && BOXES % 2 == 0);
-  // Without a lower half Boxes::put(box) loads box - 2 + BOXES. With two slots that would be the
-  // box itself. But the wait for a box stands before its put, so all would wait for ever.
+  // Without a lower half Boxes::put(box) loads box - 2 + BOXES. With two slots that would be `box`
+  // itself, for which all have to wait before this put: they would wait for ever.
   static_assert(BOXES >= 4);  // with eight boxes of a tile, both asserts leave only 4
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
   // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less

@@ -14,12 +14,12 @@
 
 namespace chapter {
 
-// A thread has sums of two rows of a box's height, 64 rows: this one, and the one 8 rows below.
+// A thread has sums of two of a half's 64 rows: of this one, and of the one 8 rows below.
 __device__ inline int thread_row(int thread) { return thread / 32 * 16 + thread % 32 / 4; }
 
 // Factors of a thread's rows in a tile: prob[half][i] is that of row half * 64 + thread_row + i * 8.
 // It is 0 if that row is not the tile's: make_box relies on it. They are read before the tile is
-// multiplied, so that no product waits for them.
+// multiplied, so that make_gradients need not wait for memory.
 struct Factors {
   float alpha, prob[2][2];
 
@@ -39,7 +39,7 @@ struct Factors {
 // The sum of each of 16 values over the eight lanes whose numbers are alike modulo 4. Lane l gets
 // two of them, those of numbers l / 4 * 2 and the next one, in sums[0] and sums[1]. In three rounds
 // a lane keeps half of the values, and gives its partner the other half: 14 shuffles where 16 sums
-// by themselves take 48.
+// by themselves take 48. `column` in make_gradients relies on which lane gets which.
 // [fold]
 template <int KEPT = 8>
 __device__ __forceinline__ void fold(float (&sums)[16], int lane) {
@@ -99,8 +99,8 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
 }
 // [/box]
 
-// Who: a whole consumer. Stores the parts of dprob of this thread's rows, `rows` of which are the
-// tile's; `part`: where that of the first of 64 rows goes.
+// Who: a whole consumer. Stores the parts of dprob of a half's 64 rows. The first `rows` of them are
+// the tile's, none for 0 or less, and no others are stored. `part`: where the first one's goes.
 __device__ inline void store_dprob(float* part, float (&dprob)[2], int rows, int thread) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
@@ -111,8 +111,8 @@ __device__ inline void store_dprob(float* part, float (&dprob)[2], int rows, int
   }
 }
 
-// Who: a whole consumer. `upper`, `lower`: sums of the tile's halves. `col0`: its first column of
-// the product, which may be n or more: nothing is stored then. `rows`: in memory, of all groups.
+// Who: a whole consumer. `upper`, `lower`: sums of the tile's halves. `col0`: its first column of y;
+// from n on nothing is stored. `rows`: in memory, of all groups: so long is a row of parts.prob.
 // [gradients]
 template <class C, class Activation>
 __device__ __forceinline__ void make_gradients(Activation activation, const float (&upper)[BN / 2],

@@ -21,7 +21,7 @@ struct Parts {
   // The row of `bias` of a tile with this first row. Tiles of a group begin BM rows apart
   // (TileFinder), so they have rows one after the other. A group's last such row is at most its
   // end / BM + group, and the next group's first one is no less than that plus 1: no two tiles
-  // have the same.
+  // of the same columns have the same.
   __host__ __device__ static int row(int row0, int group) { return row0 / BM + group; }
   // More than any such row.
   static int64_t rows_of_bias(int64_t rows, int groups) { return rows / BM + groups; }
