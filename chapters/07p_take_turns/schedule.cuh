@@ -101,7 +101,7 @@ class TileReceiver {
                           const Guess<C>& guess, bool holds)
       : mailboxes_(mailboxes),
         guess_(guess),
-        place_(begin),
+        mailbox_(begin),
         step_(step),
         holds_(holds),
         none_in_mailbox_(guess.nothing_sent(holds)) {}
@@ -109,8 +109,8 @@ class TileReceiver {
   // [first]
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
-    if (!holds_ || place_ > 0) return next(tile);
-    place_ = step_ % C::CONSUMERS;
+    if (!holds_ || mailbox_ > 0) return next(tile);
+    mailbox_ = step_ % C::CONSUMERS;
     // All lanes have the same tile. `uniform`, as in Mailbox::receive, lets the compiler know it:
     // consumers branch by its rows to wgmma, which a whole warp must execute.
     tile = gg::ptx::uniform(guess_.tile);
@@ -119,9 +119,9 @@ class TileReceiver {
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
     if (none_in_mailbox_) return false;
-    tile = mailboxes_[place_].receive(phases_ >> place_ & 1);
-    phases_ ^= 1 << place_;
-    place_ = (place_ + step_) % C::CONSUMERS;
+    tile = mailboxes_[mailbox_].receive(phases_ >> mailbox_ & 1);
+    phases_ ^= 1 << mailbox_;
+    mailbox_ = (mailbox_ + step_) % C::CONSUMERS;
     return tile.group >= 0;
   }
   // [/first]
@@ -129,8 +129,8 @@ class TileReceiver {
  private:
   Mailbox<C::BLOCKS> (&mailboxes_)[C::CONSUMERS];
   const Guess<C>& guess_;
-  int place_, step_;
-  int phases_ = 0;  // bit i: that of mailbox i
+  int mailbox_, step_;  // the next tile's; from there to the one after it
+  int phases_ = 0;      // bit i: that of mailbox i
   bool holds_, none_in_mailbox_;
 };
 
@@ -258,21 +258,21 @@ template <class C>
 __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], const Guess<C>& guess,
                                const gg::Offsets& offsets, int groups, int n, int k, int counter) {
   // [begin]
-  static_assert(C::CONSUMERS == 2);  // place ^ 1 is the other mailbox
+  static_assert(C::CONSUMERS == 2);  // mailbox ^ 1 is the other one
   const bool holds = guess.holds(offsets);
   if (guess.nothing_sent(holds)) return;  // in all workers alike, so no claim is missing
   const int workers = int(gridDim.x) / C::BLOCKS;
   TileFinder<C> finder(offsets, groups, n);
   int index = int(blockIdx.x) / C::BLOCKS;
-  int place = 0, phases = 0;  // of the next tile: its mailbox; bit i: the phase of mailbox i
+  int mailbox = 0, phases = 0;  // the next tile's; bit i: the phase of mailbox i
   const auto send = [&](const Tile& tile) {
-    mailboxes[place].send(tile, phases >> place & 1, C::BN);
-    phases ^= 1 << place;
-    place ^= 1;
+    mailboxes[mailbox].send(tile, phases >> mailbox & 1, C::BN);
+    phases ^= 1 << mailbox;
+    mailbox ^= 1;
   };
   bool more = true;
   if (holds) {  // every receiver has tile 0 already: the first message is tile 1, in mailbox 1
-    place = 1;
+    mailbox = 1;
   } else {
     const Tile tile = finder.find(index);
     more = tile.group >= 0;
@@ -291,10 +291,10 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
         // warps and a consumer have read tile i - 1: an index claimed earlier would be bound to
         // this worker, though another one may be idle first. The loading warps want tile i only
         // after all loads of tile i - 1, so there is time. One claim for each index that was found,
-        // with rows or not: `claim` relies on it. Tile i - 1 is in mailbox place ^ 1, and
+        // with rows or not: `claim` relies on it. Tile i - 1 is in the other mailbox, and
         // wait_received takes the phase of the next message there. If the guess holds, tile 0 was
         // not sent, and the first wait returns at once.
-        mailboxes[place ^ 1].wait_received(phases >> (place ^ 1) & 1);
+        mailboxes[mailbox ^ 1].wait_received(phases >> (mailbox ^ 1) & 1);
         index = claim(counter, workers, indices);
       } else {
         index += workers;

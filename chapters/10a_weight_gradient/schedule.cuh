@@ -39,7 +39,8 @@ struct Mailbox {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
   }
-  // Who: a whole warp of the first block. Waits until all have received the tile before.
+  // Who: a whole warp of the first block. Waits until all have received the tile that was sent here
+  // last. `phase`: of the tile to be sent next.
   __device__ void wait_received(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
     __syncwarp();  // else a slow lane could find `received` two phases on

@@ -37,7 +37,8 @@ struct Mailbox {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
   }
-  // Who: a whole warp of the first block. Waits until all have received the tile before.
+  // Who: a whole warp of the first block. Waits until all have received the tile that was sent here
+  // last. `phase`: of the tile to be sent next.
   __device__ void wait_received(int phase) const {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
     __syncwarp();  // else a slow lane could find `received` two phases on
@@ -86,20 +87,20 @@ class TileReceiver {
   // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w
   // and 2; of the loading warp, 0 and 1.
   __device__ TileReceiver(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int begin, int step)
-      : mailboxes_(mailboxes), place_(begin), step_(step) {}
+      : mailboxes_(mailboxes), mailbox_(begin), step_(step) {}
 
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
-    tile = mailboxes_[place_].receive(phases_ >> place_ & 1);
-    phases_ ^= 1 << place_;
-    place_ = (place_ + step_) % C::CONSUMERS;
+    tile = mailboxes_[mailbox_].receive(phases_ >> mailbox_ & 1);
+    phases_ ^= 1 << mailbox_;
+    mailbox_ = (mailbox_ + step_) % C::CONSUMERS;
     return tile.group >= 0;
   }
 
  private:
   Mailbox<C::CLUSTER> (&mailboxes_)[C::CONSUMERS];
-  int place_, step_;  // the next tile's mailbox; from there to that of the tile after it
-  int phases_ = 0;    // bit i: that of mailbox i
+  int mailbox_, step_;  // the next tile's; from there to the one after it
+  int phases_ = 0;      // bit i: that of mailbox i
 };
 
 // Sends a worker's tiles, and an end for each consumer. Who: the scheduling warp of its first
@@ -107,11 +108,12 @@ class TileReceiver {
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], const gg::Offsets& offsets,
                                int groups, int n, int counter) {
-  int place = 0, phases = 0;  // bit i: that of mailbox i
+  // `mailbox`: which one the next tile is sent to. Bit i of `phases`: that of mailbox i.
+  int mailbox = 0, phases = 0;
   const auto send = [&](const Tile& tile) {
-    mailboxes[place].send(tile, phases >> place & 1);
-    phases ^= 1 << place;
-    place ^= 1;
+    mailboxes[mailbox].send(tile, phases >> mailbox & 1);
+    phases ^= 1 << mailbox;
+    mailbox ^= 1;
   };
   // [find]
   TileFinder<C> finder(offsets, groups, n);
@@ -120,7 +122,7 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], c
     send(finder.find(index));
     // Not before this tile has been read: one claimed earlier would be bound to this worker, though
     // another one may be idle first.
-    mailboxes[place ^ 1].wait_received(phases >> (place ^ 1) & 1);
+    mailboxes[mailbox ^ 1].wait_received(phases >> (mailbox ^ 1) & 1);
   }
   // [/find]
   for (int consumer = 0; consumer < C::CONSUMERS; ++consumer) send({-1, 0, 0, 0});
