@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads each slice of its block's columns of A, and its share of the tile's columns of
-// B into all blocks of the cluster, as far ahead as there are stages.
+// The loading warp loads of each slice its block's columns of A, and its share of B's tokens, these into
+// all blocks of the cluster, as far ahead as there are stages.
 // It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
 
 #pragma once

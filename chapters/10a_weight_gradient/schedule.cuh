@@ -142,7 +142,7 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], c
     position = (position + slices) % Ring<C::STAGES>::POSITIONS;
     // After a long tile the next one is claimed when this one has been read: a tile claimed earlier
     // would be bound to this worker, though another one may be idle first. After a short tile the next
-    // one is claimed at once, and bound even while a long tile before both is still being multiplied.
+    // one is claimed at once, even if this worker still multiplies a long tile before the short one.
     // `send` flipped sent_to's phase, so this waits until the tile that it has just sent was read.
     if (slices >= SHORT_BELOW) mailboxes[sent_to].wait_received(phases >> sent_to & 1);
   }
