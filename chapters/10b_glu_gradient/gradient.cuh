@@ -63,7 +63,7 @@ template <class C, class Activation>
 __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& boxes, int box,
                                          const float (&sums)[BN / 2], float alpha, const float (&prob)[2],
                                          int rows, int thread, float (&dprob)[2], float (&dbias)[16]) {
-  // A pair has 4 chunks of 8 columns, and a thread has 4 sums of each, as wgmma leaves them: two
+  // A pair has four times 8 columns of y, and a thread 4 sums of each 8, as wgmma leaves them: two
   // neighbouring columns of its first row, then the same two of the row 8 below.
   static_assert(UNITS / 8 == 4 && PAIRS * 4 * 4 == BN / 2);
 #pragma unroll

@@ -22,7 +22,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    // A tile without a lower half has none of A here (config.cuh).
+    // Where a tile has no lower half, A's rows there are not loaded (config.cuh).
     const int halves = tile.rows > HALF ? 2 : 1, share = rank * C::SHARE, col0 = tile.col0 + rank * BN;
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
       const int stage = ring.stage, k0 = slice * BK;

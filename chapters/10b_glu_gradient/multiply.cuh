@@ -89,7 +89,7 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
   // Multiplies all slices of K of a tile of up to ROWS rows, and passes the turn.
   // [multiply]
   const auto multiply = [&](auto ROWS) {
-    // with_width_for makes ROWS of the tile's rows: HALF of up to BM - HALF rows, else BM.
+    // Passed by with_width_for: HALF for a tile of up to BM - HALF rows, else BM (config.cuh).
     static_assert(BM - HALF == HALF);
     constexpr bool HAS_LOWER = ROWS > HALF;
     int last = 0;  // stage of the slice before
