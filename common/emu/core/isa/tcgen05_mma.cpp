@@ -368,12 +368,16 @@ int take_scale_vector(Decoder& d, MmaKind kind) {
   if (!is_block_scaled(kind)) return 0;
   if (!d.take("block_scale")) throw Unsupported{"this kind without .block_scale"};
   const int spelling = d.take_one({"scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32"});
+  const std::string of_kind = "this scale vector size for this kind";
+  if (spelling < 0) {
+    if (kind == MmaKind::mxf4nvf4) throw Unsupported{of_kind};
+    return kind == MmaKind::mxf4 ? 2 : 1;
+  }
   const int vector = spelling < 3 ? 1 << spelling : spelling == 3 ? 4 : kind == MmaKind::mxf8f6f4 ? 1 : 2;
-  if (spelling < 0 && kind != MmaKind::mxf4nvf4) return kind == MmaKind::mxf4 ? 2 : 1;
   const bool legal = kind == MmaKind::mxf8f6f4 ? vector == 1
                      : kind == MmaKind::mxf4   ? vector == 2
                                                : vector == 2 || vector == 4;
-  if (spelling < 0 || !legal) throw Unsupported{"this scale vector size for this kind"};
+  if (!legal) throw Unsupported{of_kind};
   return vector;
 }
 

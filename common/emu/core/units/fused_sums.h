@@ -241,9 +241,10 @@ class Tile {
     Ints magnitude;  // kWide: its 32 bits are a number without a sign
   };
   static Total total_of(Ints sum, Ints more) {
-    const Ints all_bits = sum + more;
     const Ints negative = kWide ? ((sum >> 1) + (more >> 1) + (sum & more & 1)) < 0 : sum < 0;
-    return {negative, (all_bits ^ negative) - negative};
+    const auto sign = std::bit_cast<Unsigneds>(negative);  // without a sign, as 32 bits may overflow
+    const auto all_bits = std::bit_cast<Unsigneds>(sum) + std::bit_cast<Unsigneds>(more);
+    return {negative, std::bit_cast<Ints>((all_bits ^ sign) - sign)};
   }
   static Floats to_floats(Ints magnitude) {
     if (kWide) return __builtin_convertvector(std::bit_cast<Unsigneds>(magnitude), Floats);
