@@ -184,8 +184,8 @@ static std::vector<Shape> drawn() {
   uint64_t count = 0;
   const auto below = [&count](int bound) { return int(hash(2026, 2, count++) % uint64_t(bound)); };
   const auto size = [&](int step) {
-    const int half_octave = 32 + below(32);  // drawn first: of two operands C++ leaves the order open
-    return half_octave * (8 << below(5)) / step * step;
+    const int of_64 = 32 + below(32);  // drawn first: C++ leaves the order of two operands open
+    return of_64 * (8 << below(5)) / step * step;
   };
   while (shapes.size() < kProblems) {
     const int step = shapes.size() % 2 ? 128 : 8, least = 4 << below(4);

@@ -242,7 +242,8 @@ class Tile {
   };
   static Total total_of(Ints sum, Ints more) {
     const Ints negative = kWide ? ((sum >> 1) + (more >> 1) + (sum & more & 1)) < 0 : sum < 0;
-    const auto sign = std::bit_cast<Unsigneds>(negative);  // without a sign, as 32 bits may overflow
+    // Without a sign: as int, sums of 32 bits would overflow.
+    const auto sign = std::bit_cast<Unsigneds>(negative);
     const auto all_bits = std::bit_cast<Unsigneds>(sum) + std::bit_cast<Unsigneds>(more);
     return {negative, std::bit_cast<Ints>((all_bits ^ sign) - sign)};
   }
