@@ -88,10 +88,10 @@ __device__ void store_boxes(const CUtensorMap& d_map, const Memory& memory, cons
   for (int i = 0; i < 2 * BOXES_WIDE; ++i) {
     const int half = i / BOXES_WIDE, part = i % BOXES_WIDE;
     const int row = row0 + warp % 4 * 16 + half * D_ROWS, col = col0 + part * COLUMNS;  // of the box's first
+    const int first = part * COLUMNS / 2 + half * 2;  // of the lane's sums for this box
     unsigned char* const box = boxes + i % C::BOXES_D * D_BOX_BYTES;
     if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<C::BOXES_D - 1>();
-    __syncwarp();                                     // TMA has read what was in this box
-    const int first = part * COLUMNS / 2 + half * 2;  // of the lane's sums for this box
+    __syncwarp();  // TMA has read what was in this box
     if constexpr (F32) {
       fill_f32(box, sums, first, lane);
     } else {

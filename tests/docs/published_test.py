@@ -29,6 +29,7 @@ from plots.measure.files import DATA, Choices, Row
 
 ROOT = Path(__file__).resolve().parents[2]
 IN_TABLES = Path(__file__).with_name("unfilled_tables.txt")
+WORDS = {9: "nine", 10: "ten", 12: "twelve", 30: "thirty"}
 HINT = "edit the data, not what is made of them: cmake --build build --target publish"
 
 
@@ -188,9 +189,8 @@ class PublishedTest(unittest.TestCase):
         rows = [row for row in self.data.compared if row.chapter == "07l_peak_hopper" and row.timed and row.peer != "cublas_plain"]
         found = tables.problems_of(rows)
         sizes = Counter(name for name, _ in found)
-        words = {9: "nine", 10: "ten", 12: "twelve", 30: "thirty"}
-        self.assertIn(f"`peers`, {words[sizes['peers']]} mostly of equal groups; `moe`, {words[sizes['moe']]} with rows as a router "
-                      f"deals them; `ragged`, {words[sizes['ragged']]} small ones; `drawn`, {words[sizes['drawn']]} at random", text)
+        self.assertIn(f"`peers`, {WORDS[sizes['peers']]} mostly of equal groups; `moe`, {WORDS[sizes['moe']]} with rows as a router "
+                      f"deals them; `ragged`, {WORDS[sizes['ragged']]} small ones; `drawn`, {WORDS[sizes['drawn']]} at random", text)
         self.assertIn(f"[All {len(found)} problems]", text)
         drawn, apart = [], []
         for (name, shape), each in found.items():
@@ -220,8 +220,7 @@ class PublishedTest(unittest.TestCase):
                 equal.append(100 - 100 * ratios["cublas_strided"])
             else:
                 uneven.append(100 * min(ratios.values()) - 100)
-        words = {9: "nine"}
-        self.assertIn(f"{words[len(problems)]} problems: where groups are uneven the fastest library takes {min(uneven):.0f} to "
+        self.assertIn(f"{WORDS[len(problems)]} problems: where groups are uneven the fastest library takes {min(uneven):.0f} to "
                       f"{max(uneven):.0f} % longer than 10a, where they are equal cuBLAS takes {min(equal):.0f} to "
                       f"{max(equal):.0f} % less.", text)
 
