@@ -144,9 +144,23 @@ def with_headers(paths: Iterable[str], read: Callable[[str], str | None]) -> dic
     return found
 
 
+def used(code: dict[str, set[str]]) -> set[str]:
+    """All that the chapters' files define, and of the others what that names, or what these name, and so on. A macro is
+    always used, and so is what has no name."""
+    found = {each for path, each_file in code.items() if path.startswith("chapters/") for each in each_file}
+    rest = set().union(*code.values()) - found
+    ahead = list(found) + [each for each in rest if "#" in each or name_of(each) == each]
+    words = set()
+    while ahead:
+        found.update(ahead)
+        words.update(word for each in ahead for word in NAME.findall(each))
+        ahead = [each for each in rest - found if name_of(each) in words]
+    return found
+
+
 def fingerprint(code: dict[str, set[str]]) -> str:
-    """Sixteen digits for all definitions of some files, in whichever files they stand."""
-    return hashlib.sha256("\n".join(sorted(set().union(*code.values()))).encode()).hexdigest()[:16]
+    """Sixteen digits for all that a chapter's files use, in whichever files it stands."""
+    return hashlib.sha256("\n".join(sorted(used(code))).encode()).hexdigest()[:16]
 
 
 class History:

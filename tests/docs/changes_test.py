@@ -86,6 +86,17 @@ class ChangesTest(unittest.TestCase):
         for host in (renamed.replace("64", "8 * (4 + 4)"), renamed + "constexpr int TWO = 2;\n", renamed + "int three() { return 3; }\n"):
             self.assertEqual(changed_if_same(host), (), "the same value, and what nothing uses that stayed the same")
 
+    def test_a_fingerprint_is_of_what_the_chapter_uses(self):
+        def of(header):
+            return changes.fingerprint({path: changes.definitions(text) for path, text in (
+                ("chapters/01_naive/kernel.cuh", "int one() { return two(); }"), ("common/kernel/a.cuh", header))})
+
+        header = "int two() { return three; }\nconstexpr int three = 3;\n"
+        for unused in ("int load(int x);\n", "struct Four { int two; };\n"):
+            self.assertEqual(of(header), of(header + unused))
+        for other in (header.replace("= 3", "= 4"), header + "int two(long);\n", header + "#define one two\n"):
+            self.assertNotEqual(of(header), of(other))
+
     def test_constants_of_a_struct_are_compared_one_by_one(self):
         def of(text):
             return set().union(*changes.host_code({"a": changes.definitions(text)}).values())
