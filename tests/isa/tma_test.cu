@@ -120,8 +120,10 @@ __global__ void store_with_policy(const __grid_constant__ CUtensorMap map, const
 }
 // [/store_policy]
 
-// Stores, or adds, a box from shared memory that `in` fills. All blocks take the same place.
-__global__ void store(const __grid_constant__ CUtensorMap map, Place p, bool adds, const uint32_t* in) {
+// Stores, or adds, a box from shared memory that `in` fills. All blocks take the same place. Boxes of two
+// dimensions are added.
+__global__ void store(const __grid_constant__ CUtensorMap map, Place p, int dims, bool adds,
+                      const uint32_t* in) {
   __shared__ __align__(1024) uint32_t words[kWords];
   for (int i = int(threadIdx.x); i < kWords; i += kThreads) words[i] = in[i];
   gg::ptx::fence_proxy_async();  // these stores, for the copy
@@ -130,6 +132,8 @@ __global__ void store(const __grid_constant__ CUtensorMap map, Place p, bool add
     const uint32_t src_addr = gg::ptx::shared_addr(words) + uint32_t(p.offset);
     if (adds) {
       gg::ptx::tma_reduce_add_2d(&map, p.c0, p.c1, src_addr);
+    } else if (dims == 3) {
+      gg::ptx::tma_store_3d(&map, p.c0, p.c1, p.c2, src_addr);
     } else {
       gg::ptx::tma_store_2d(&map, p.c0, p.c1, src_addr);
     }
@@ -502,7 +506,7 @@ TEST_F(Tma, StoresLeaveOutWhatIsOutside) {
                                                      .stride_bytes = {tensor.row_bytes},
                                                      .box = {box[1], 20},
                                                      .swizzle = swizzle_of(box[0])});
-        store<<<1, kThreads>>>(map, p, false, source.get());
+        store<<<1, kThreads>>>(map, p, 2, false, source.get());
         const int pitch = std::max(box[1] * 2, box[0]);
         for (int i = 0; i < box[1] * 20; ++i) {
           const int r = i / box[1], at[3] = {p.c0 + i % box[1], p.c1 + r, 0},
@@ -514,6 +518,38 @@ TEST_F(Tma, StoresLeaveOutWhatIsOutside) {
         EXPECT_EQ(data.read(), tensor.bytes) << columns << " columns, swizzle " << box[0] << " box " << box[1]
                                              << " at " << p.c0 << "," << p.c1;
       }
+    }
+  }
+}
+
+// Rows may be counted twice: (c, r, s) is row s + r - kWindow. Then a store of a whole box ends before any row
+// `stop`, and the map may begin where there is no memory, if no box has rows from there.
+TEST_F(Tma, StoresEndBeforeAnyRow) {
+  constexpr int kColumns = 72, kRows = 40, kWindow = 16;
+  std::vector<uint32_t> shared(kWords);
+  for (size_t i = 0; i < shared.size(); ++i) shared[i] = uint32_t(i * 2654435761u);
+  const Array<uint32_t> source(shared);
+  const uint8_t* from = reinterpret_cast<const uint8_t*>(shared.data());
+  for (const int stop : {1, 16, 21, kRows}) {
+    for (const int kept : {0, 1, 7, kWindow}) {
+      if (kept > stop) continue;
+      Tensor tensor(kColumns, kRows, 1, 2);
+      const Array<uint8_t> data(tensor.bytes);
+      const int64_t row_bytes = tensor.row_bytes;
+      const auto begin = reinterpret_cast<uintptr_t>(data.get()) - uintptr_t(kWindow * row_bytes);
+      const CUtensorMap map = gg::make_tensor_map({.data = reinterpret_cast<const void*>(begin),
+                                                   .dims = {kColumns, kWindow, kRows + 1},
+                                                   .stride_bytes = {row_bytes, row_bytes},
+                                                   .box = {64, kWindow, 1},
+                                                   .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+      store<<<1, kThreads>>>(map, Place{0, 16, kWindow - kept, stop}, 3, false, source.get());
+      for (int i = 0; i < kept * 64; ++i) {
+        const int r = i / 64, at[3] = {16 + i % 64, stop - kept + r, 0};
+        if (tensor.inside(at))
+          std::memcpy(&tensor.bytes[size_t(tensor.offset(at))], from + swizzled(r * 128 + i % 64 * 2, 128),
+                      2);
+      }
+      EXPECT_EQ(data.read(), tensor.bytes) << kept << " rows before row " << stop;
     }
   }
 }
@@ -548,7 +584,7 @@ TYPED_TEST(TmaReduce, AddsFromManyBlocks) {
                                                .stride_bytes = {kColumns * int(sizeof(T))},
                                                .box = {kBox, kBoxRows}});
   const Place p{256, 80, 9, 0};
-  store<<<kBlocks, kThreads>>>(map, p, true, reinterpret_cast<const uint32_t*>(source.get()));
+  store<<<kBlocks, kThreads>>>(map, p, 2, true, reinterpret_cast<const uint32_t*>(source.get()));
   const std::vector<T> got = data.read();
   for (int y = 0; y < kRows; ++y) {
     for (int x = 0; x < kColumns; ++x) {

@@ -197,6 +197,13 @@ __device__ inline void tma_store_2d(const CUtensorMap* map, int c0, int c1, uint
                : "memory");
 }
 
+__device__ inline void tma_store_3d(const CUtensorMap* map, int c0, int c1, int c2, uint32_t src_addr) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map),
+      "r"(c0), "r"(c1), "r"(c2), "r"(src_addr)
+      : "memory");
+}
+
 // The same with a policy of the L2.
 __device__ inline void tma_store_2d(const CUtensorMap* map, int c0, int c1, uint32_t src_addr,
                                     uint64_t policy) {
