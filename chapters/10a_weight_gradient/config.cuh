@@ -43,17 +43,16 @@ struct Config {
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int STAGES = 5, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER;
-  static constexpr int BOXES_D = 2;  // of each warp that multiplies
+  // Each warp that multiplies has so many boxes, for neighbouring columns of D. It fills them all
+  // before it waits again, a whole number of times for 8 rows of a tile.
+  static constexpr int BOXES_D = 3;
+  static_assert(BN / D_COLUMNS<float> % BOXES_D == 0 && BN / D_COLUMNS<bf16> % BOXES_D == 0);
   // A consumer gives back a slice's stage only when it has started the products of the next slice,
   // which must have landed by then, in another stage.
   static_assert(STAGES >= 2);
   static constexpr int SHARE = BK / CLUSTER;  // tokens of B that a block loads, for all
   // TMA swizzles by the address: each share begins where the pattern does, at a multiple of 1024.
   static_assert(BK % CLUSTER == 0 && SHARE * ROW_BYTES % 1024 == 0);
-  // A call of store_boxes makes 2 * BN / D_COLUMNS copies, from the warp's boxes in turn, beginning
-  // with its first one. Before it fills a box, it waits until at most the last BOXES_D - 1 copies are
-  // under way. Those are of the other boxes, across calls too if each call ends with the last box.
-  static_assert(2 * BN / D_COLUMNS<float> % BOXES_D == 0 && 2 * BN / D_COLUMNS<bf16> % BOXES_D == 0);
   static constexpr int A_BYTES = BOXES_A * BOX_BYTES, B_BYTES = BOXES_B * BOX_BYTES;  // of a slice
   static constexpr int B_OFFSET = STAGES * A_BYTES;  // all stages of A lie before those of B
   static constexpr int SLICES_BYTES = STAGES * (A_BYTES + B_BYTES);

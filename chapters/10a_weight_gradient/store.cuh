@@ -69,12 +69,12 @@ __device__ void add_to(float (&sums)[BN / 2], const D* d, int row0, int col0, in
 
 // Stores BOX rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n] has them, or adds
 // to them if D is f32. Who: a whole consumer. Each warp has boxes and copy groups of its own, so warps
-// need not meet. Its sums are 16 rows, of which a box has the first or the last 8.
+// need not meet. It fills all its boxes before it waits for any: one wait, one fence and one copy group for
+// BOXES_D boxes side by side. Its sums are 16 rows, of which a box has the first or the last 8.
 // TMA leaves out columns past n. Rows past k are the next group's, so a box of these is not stored.
 // `group * k + row` fits an int, for main.cu's most_b_rows refuses a D of more than INT32_MAX rows.
-// Each call begins with the warp's first box, and its waits count the copies of the call before too:
-// config.cuh asserts what makes that right. Copy groups are a thread's. So all copies and waits here,
-// and the wait at the end of multiply_tiles, are made by the lane that `elect` chooses, always the same.
+// Copy groups are a thread's. So all copies and waits here, and the wait at the end of multiply_tiles, are
+// made by the lane that `elect` chooses, always the same.
 // Each element of D is added to once in a launch, so the order of the tiles does not change the sum.
 // [boxes]
 template <class C, class D>
@@ -85,30 +85,36 @@ __device__ void store_boxes(const CUtensorMap& d_map, const Memory& memory, cons
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), lane = int(threadIdx.x) % 32;
   unsigned char* const boxes = memory.d_boxes + warp * C::BOXES_D * D_BOX_BYTES;
 #pragma unroll
-  for (int i = 0; i < 2 * BOXES_WIDE; ++i) {
-    const int half = i / BOXES_WIDE, part = i % BOXES_WIDE;
-    const int row = row0 + warp % 4 * 16 + half * D_ROWS, col = col0 + part * COLUMNS;  // of the box's first
-    const int first = part * COLUMNS / 2 + half * 2;  // of the lane's sums for this box
-    unsigned char* const box = boxes + i % C::BOXES_D * D_BOX_BYTES;
-    if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<C::BOXES_D - 1>();
-    __syncwarp();  // TMA has read what was in this box
-    if constexpr (F32) {
-      fill_f32(box, sums, first, lane);
-    } else {
-      fill_16_bits<D>(box, sums, first, lane);
-    }
-    gg::ptx::fence_proxy_async();
-    __syncwarp();  // the box is complete, for TMA too
-    if (gg::ptx::elect()) {
-      const uint32_t box_addr = gg::ptx::shared_addr(box);
-      if (row < k) {
-        if (F32 && accumulate) {
-          gg::ptx::tma_reduce_add_2d(&d_map, col, group * k + row, box_addr);
+  for (int half = 0; half < 2; ++half) {
+    const int row = row0 + warp % 4 * 16 + half * D_ROWS;  // of D_g, the boxes' first
+#pragma unroll
+    for (int part = 0; part < BOXES_WIDE; part += C::BOXES_D) {
+      if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
+      __syncwarp();  // TMA has read what was in the boxes
+#pragma unroll
+      for (int box = 0; box < C::BOXES_D; ++box) {
+        const int first = (part + box) * COLUMNS / 2 + half * 2;  // of the lane's sums for this box
+        if constexpr (F32) {
+          fill_f32(boxes + box * D_BOX_BYTES, sums, first, lane);
         } else {
-          gg::ptx::tma_store_2d(&d_map, col, group * k + row, box_addr);
+          fill_16_bits<D>(boxes + box * D_BOX_BYTES, sums, first, lane);
         }
       }
-      gg::ptx::bulk_commit_group();  // also of nothing: the wait above counts groups
+      gg::ptx::fence_proxy_async();
+      __syncwarp();  // the boxes are complete, for TMA too
+      if (gg::ptx::elect() && row < k) {
+#pragma unroll
+        for (int box = 0; box < C::BOXES_D; ++box) {
+          const int col = col0 + (part + box) * COLUMNS;
+          const uint32_t box_addr = gg::ptx::shared_addr(boxes + box * D_BOX_BYTES);
+          if (F32 && accumulate) {
+            gg::ptx::tma_reduce_add_2d(&d_map, col, group * k + row, box_addr);
+          } else {
+            gg::ptx::tma_store_2d(&d_map, col, group * k + row, box_addr);
+          }
+        }
+        gg::ptx::bulk_commit_group();
+      }
     }
   }
 }

@@ -23,19 +23,10 @@ namespace chapter {
 template <class C>
 class Boxes {
  public:
-  // `shared`: BOXES boxes at a multiple of 1024. `landed_addr`: BOXES barriers. `thread`: this
-  // one's number in the consumer. `barrier`: a named barrier of this consumer's own. `columns`: of
-  // C and D.
-  __device__ Boxes(const Maps& maps, bf16* d, int columns, unsigned char* shared, uint32_t landed_addr,
-                   int thread, int barrier)
-      : maps_(maps),
-        d_(d),
-        columns_(columns),
-        shared_(shared),
-        addr_(gg::ptx::shared_addr(shared)),
-        landed_addr_(landed_addr),
-        thread_(thread),
-        barrier_(barrier) {}
+  // `addr`: of BOXES boxes, a multiple of 1024. `landed_addr`: of BOXES barriers. `thread`: this
+  // one's number in the consumer. `barrier`: a named barrier of this consumer's own.
+  __device__ Boxes(const Maps& maps, uint32_t addr, uint32_t landed_addr, int thread, int barrier)
+      : maps_(maps), addr_(addr), landed_addr_(landed_addr), thread_(thread), barrier_(barrier) {}
 
   // Starts the loads of a tile's first boxes. `col0`: of C and D.
   // [begin]
@@ -43,9 +34,7 @@ class Boxes {
     row0_ = tile.row0;
     rows_ = tile.rows;
     col0_ = col0;
-    // After it all threads have left store_rows of the last tile, which reads slots. TMA may load
-    // there without a fence: what threads wrote was fenced in put, and since then they only read.
-    gg::ptx::bar_sync(barrier_, 128);
+    // No thread uses a slot since the last tile's last put, whose fence is before these loads too.
     if (thread_ == 0) {
       gg::ptx::bulk_wait_group_read<0>();  // TMA has read what it stored
       for (int box = 0; box < C::BOXES; box += step()) load(box);
@@ -74,20 +63,13 @@ class Boxes {
   __device__ void put(int box) {
     gg::ptx::fence_proxy_async();      // before TMA reads what this thread wrote, or loads over it
     gg::ptx::bar_sync(barrier_, 128);  // the same for what all others wrote
-    const int row = row0_ + box % 2 * HALF, rows = rows_ - box % 2 * HALF;
-    const int col = col0_ + box / 2 * BOX;
-    if (rows < BOX) {
-      store_rows(box, row, rows, col);
-    } else if (thread_ == 0) {
-      gg::ptx::tma_store_2d(&maps_.d, col, row, addr_ + offset(box));
-    }
     const int before = box - step(), next = before + C::BOXES;  // of the same slot
     if (thread_ == 0) {
-      gg::ptx::bulk_commit_group();  // also of nothing: the wait below counts groups
+      const auto place = place_of(box);
+      gg::ptx::tma_store_3d(&maps_.d, place.col, place.missing, place.stop, addr_ + offset(box));
+      gg::ptx::bulk_commit_group();
       if (before >= 0 && next < TILE_BOXES) {
-        // TMA has read the box before this one. If threads stored that box, all of them have
-        // read it: they have passed the bar_sync above since.
-        gg::ptx::bulk_wait_group_read<1>();
+        gg::ptx::bulk_wait_group_read<1>();  // TMA has read the box before this one
         load(next);
       }
     }
@@ -117,30 +99,27 @@ class Boxes {
     return addr_ + offset(box) + swizzled(row, chunk + lane / 16 * 4);
   }
 
-  // Who: one thread. Past C's last column or row, TMA writes zeros.
+  // Coordinates of a box of C or D (token_map): so many of its 64 rows are missing, as the tile has no
+  // more, and it ends before row `stop`.
+  // [place]
+  struct Place {
+    int col, missing, stop;
+  };
+  __device__ Place place_of(int box) const {
+    const int first = box % 2 * HALF, kept = min(rows_ - first, HALF);
+    return {col0_ + box / 2 * BOX, HALF - kept, row0_ + first + kept};
+  }
+  // [/place]
+
+  // Who: one thread. In missing rows and past C's last column TMA writes zeros.
   __device__ void load(int box) const {
     const uint32_t landed = landed_addr_ + box % C::BOXES * 8;
+    const auto place = place_of(box);
     gg::ptx::mbarrier_arrive_expect_tx(landed, BOX_BYTES);
-    gg::ptx::tma_load_2d(addr_ + offset(box), &maps_.c, col0_ + box / 2 * BOX, row0_ + box % 2 * HALF,
-                         landed);
-  }
-
-  // The rows of a box that reaches past its group's end.
-  __device__ void store_rows(int box, int row0, int rows, int col0) const {
-    constexpr int CHUNKS = ROW_BYTES / 16;
-    const int chunk = thread_ % CHUNKS;
-    if (col0 >= columns_) return;  // a box is inside or outside: columns_ is a multiple of BOX
-#pragma unroll 1
-    for (int row = thread_ / CHUNKS; row < rows; row += 128 / CHUNKS) {
-      *reinterpret_cast<uint4*>(d_ + int64_t(row0 + row) * columns_ + col0 + chunk * 8) =
-          *reinterpret_cast<const uint4*>(shared_ + offset(box) + swizzled(row, chunk));
-    }
+    gg::ptx::tma_load_3d(addr_ + offset(box), &maps_.c, place.col, place.missing, place.stop, landed);
   }
 
   const Maps& maps_;
-  bf16* d_;
-  int columns_;
-  const unsigned char* shared_;
   uint32_t addr_, landed_addr_;
   int thread_, barrier_;
   int row0_ = 0, rows_ = 0, col0_ = 0;  // of the tile

@@ -63,7 +63,7 @@ __host__ __device__ constexpr int slices_of(int k) { return (k + BK - 1) / BK; }
 struct Maps {
   CUtensorMap a;     // boxes of SHARE rows and BK columns
   CUtensorMap b;     // of BK rows and 64 columns, of one group
-  CUtensorMap c, d;  // of BOX rows and BOX columns
+  CUtensorMap c, d;  // of BOX rows and BOX columns, which end before any row (launch.cuh)
 };
 
 struct Operands {      // of the epilogue, in global memory
@@ -89,7 +89,7 @@ struct WarpSums {
 struct Memory {
   uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
   uint32_t b_tile_addr;  // [STAGES][BN / 64][BK][64], swizzled
-  unsigned char* boxes;  // [CONSUMERS][BOXES][BOX][BOX], swizzled
+  uint32_t boxes_addr;   // [CONSUMERS][BOXES][BOX][BOX], swizzled
   WarpSums* warp_sums;   // [CONSUMERS]
   uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;   // [STAGES] barriers: a consumer of each block has multiplied the slice

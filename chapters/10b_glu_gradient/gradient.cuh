@@ -73,10 +73,9 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
 #pragma unroll
     for (int i = 0; i < 2; ++i) {  // of the two rows
       float gate_gradient[2], up_gradient[2];
-      // A row that is not the tile's counts as zeros, also where it holds NaN: it then adds 0 to
-      // dprob and, as Factors gives it prob 0, to dbias.
+      // A row that is not the tile's has zeros of C (Boxes::load) and a prob of 0 (Factors). Its y
+      // may be NaN, and is made 0 too: so it adds 0 to dprob and to dbias.
       const bool is_ours = thread_row(thread) + i * 8 < rows;
-      if (!is_ours) words[i] = words[2 + i] = 0;
 #pragma unroll
       for (int e = 0; e < 2; ++e) {  // of the two columns in a word: bf16 are the upper half of an f32
         const uint32_t shift = e == 0 ? 16 : 0, mask = 0xFFFF0000;

@@ -32,7 +32,7 @@ namespace chapter {
 // dealt out anew.
 template <class C, class Activation>
 __global__ void __launch_bounds__(C::THREADS, 1)
-    glu_gradient(const __grid_constant__ Maps maps, bf16* d, const __grid_constant__ Operands operands,
+    glu_gradient(const __grid_constant__ Maps maps, const __grid_constant__ Operands operands,
                  const __grid_constant__ Parts parts, const __grid_constant__ gg::Offsets offsets, int groups,
                  int rows, int n, int k, int counter) {
   constexpr int STAGES = C::STAGES;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   memory.empty_addr = memory.full_addr + STAGES * 8;
   memory.turn_addr = memory.empty_addr + STAGES * 8;
   memory.landed_addr = memory.turn_addr + C::CONSUMERS * 8;
-  memory.boxes = shared + STAGES * (C::A_BYTES + C::B_BYTES);
+  memory.boxes_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
   memory.warp_sums = warp_sums;
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // [roles]
   if (warp < C::LOADER) {
     gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();
-    multiply_tiles<C>(Activation(), maps, d, operands, parts, memory, mailboxes, rank, rows, n, slices);
+    multiply_tiles<C>(Activation(), maps, operands, parts, memory, mailboxes, rank, rows, n, slices);
   } else {
     gg::ptx::setmaxnreg_dec<C::OTHER_REGISTERS>();
     if (warp == C::LOADER) load_tiles<C>(maps, memory, mailboxes, rank, slices);

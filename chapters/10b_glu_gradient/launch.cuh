@@ -35,6 +35,22 @@ struct Sizes {
   int groups, n, k;
 };
 
+// C or D [rows,columns] for boxes that end at any row, as chapter 10a's A and B. (c, r, s) is column
+// c of row s + r - BOX: for a given s the second dimension is a window, the BOX rows before row s. What a
+// box has past the window's end is outside the map: TMA loads zeros for it, and does not store it.
+// The map begins BOX rows before `data`, and no box has rows of these that are inside.
+// [map]
+inline CUtensorMap token_map(const bf16* data, int64_t rows, int columns) {
+  const int64_t row_bytes = int64_t(columns) * int64_t(sizeof(bf16));
+  const auto begin = reinterpret_cast<uintptr_t>(data) - uintptr_t(BOX * row_bytes);
+  return gg::make_tensor_map({.data = reinterpret_cast<const void*>(begin),
+                              .dims = {columns, BOX, rows + 1},
+                              .stride_bytes = {row_bytes, row_bytes},
+                              .box = {BOX, BOX, 1},
+                              .swizzle = CU_TENSOR_MAP_SWIZZLE_128B});
+}
+// [/map]
+
 template <class C, class Activation>
 void launch_as(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, cudaStream_t stream) {
   const auto [rows, groups, n, k] = sizes;
@@ -42,16 +58,16 @@ void launch_as(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes,
   // next group's weights.
   const Maps maps = {.a = gg::make_swizzled_map(t.a, {k, rows}, {BK, C::SHARE}),
                      .b = gg::make_swizzled_map(t.b, {n, k, groups}, {BOX, BK, 1}),
-                     .c = gg::make_swizzled_map(t.c, {2 * n, rows}, {BOX, BOX}),
-                     .d = gg::make_swizzled_map(t.d, {2 * n, rows}, {BOX, BOX})};
+                     .c = token_map(t.c, rows, 2 * n),
+                     .d = token_map(t.d, rows, 2 * n)};
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::CLUSTER * C::CLUSTER)),
                      .threads = C::THREADS,
                      .shared_bytes = C::SHARED_BYTES,
                      .stream = stream,
                      .cluster = C::CLUSTER,
                      .dependent = true},
-                    glu_gradient<C, Activation>, maps, t.d, t.operands, Parts::in(t.workspace, rows, n),
-                    offsets, groups, int(rows), n, k, next_counter());
+                    glu_gradient<C, Activation>, maps, t.operands, Parts::in(t.workspace, rows, n), offsets,
+                    groups, int(rows), n, k, next_counter());
 }
 
 // dprob and dbias of their parts.

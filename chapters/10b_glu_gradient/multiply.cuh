@@ -57,7 +57,7 @@ class Turns {
 
 // Sums stay in registers, so all of it is inlined.
 template <class C, class Activation>
-__device__ __forceinline__ void multiply_tiles(Activation activation, const Maps& maps, bf16* d,
+__device__ __forceinline__ void multiply_tiles(Activation activation, const Maps& maps,
                                                const Operands& operands, const Parts& parts,
                                                const Memory& memory,
                                                Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank,
@@ -79,7 +79,7 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
   const auto release = [&](int stage) {
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
-  Boxes<C> boxes(maps, d, 2 * n, memory.boxes + consumer * C::BOXES * BOX_BYTES,
+  Boxes<C> boxes(maps, memory.boxes_addr + consumer * C::BOXES * BOX_BYTES,
                  memory.landed_addr + consumer * C::BOXES * 8, thread, 1 + consumer);
   Turns turns(memory.turn_addr, consumer);
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS);

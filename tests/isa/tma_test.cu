@@ -120,8 +120,8 @@ __global__ void store_with_policy(const __grid_constant__ CUtensorMap map, const
 }
 // [/store_policy]
 
-// Stores, or adds, a box from shared memory that `in` fills. All blocks take the same place. Boxes of two
-// dimensions are added.
+// Stores, or adds, a box from shared memory that `in` fills. All blocks take the same place. Boxes
+// that are added have two dimensions.
 __global__ void store(const __grid_constant__ CUtensorMap map, Place p, int dims, bool adds,
                       const uint32_t* in) {
   __shared__ __align__(1024) uint32_t words[kWords];
@@ -522,8 +522,8 @@ TEST_F(Tma, StoresLeaveOutWhatIsOutside) {
   }
 }
 
-// Rows may be counted twice: (c, r, s) is row s + r - kWindow. Then a store of a whole box ends before any row
-// `stop`, and the map may begin where there is no memory, if no box has rows from there.
+// Rows may be counted twice: (c, r, s) is row s + r - kWindow. Then a store of a whole box ends
+// before any row `stop`. The map may begin where there is no memory, if no box reads or writes it.
 TEST_F(Tma, StoresEndBeforeAnyRow) {
   constexpr int kColumns = 72, kRows = 40, kWindow = 16;
   std::vector<uint32_t> shared(kWords);
