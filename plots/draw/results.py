@@ -83,12 +83,14 @@ def beside_libraries(rows: list[Row]) -> list[Row]:
 
 
 def variant(row: Row, chapters: list[Chapter]) -> Choices:
-    """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out."""
-    default = next((chapter.tile for chapter in chapters if chapter.id == row.chapter), "")
+    """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out. Of a library the
+    type of D, where it is not the chapter's."""
+    tile, d = next(((chapter.tile, chapter.d) for chapter in chapters if chapter.id == row.chapter), ("", ""))
     choices = replace(row.choices, sustained=False)
     if row.peer:
-        return Choices()
-    return replace(choices, tile="") if choices.tile == default else choices
+        of_d = choices.d or row.format
+        return Choices() if of_d == (d or row.format) else Choices(d=of_d)
+    return replace(choices, tile="") if choices.tile == tile else choices
 
 
 def cold_if_any(rows: list[Row]) -> tuple[list[Row], str]:
