@@ -34,7 +34,8 @@ class Boxes {
     row0_ = tile.row0;
     rows_ = tile.rows;
     col0_ = col0;
-    // No thread uses a slot since the last tile's last put, whose fence is before these loads too.
+    // No thread has used a slot since the last put of the tile before. The fence and the bar_sync
+    // there order what all threads read and wrote before these loads.
     if (thread_ == 0) {
       gg::ptx::bulk_wait_group_read<0>();  // TMA has read what it stored
       for (int box = 0; box < C::BOXES; box += step()) load(box);
@@ -42,6 +43,9 @@ class Boxes {
   }
   // [/begin]
 
+  // Waits until the box of C has landed. The parity follows from the box's number (config.cuh). The
+  // slot is loaded again after a put, whose bar_sync all threads reach after their waits: so no
+  // thread can miss a phase.
   __device__ void wait(int box) const {
     gg::ptx::mbarrier_wait_parity(landed_addr_ + box % C::BOXES * 8, box / C::BOXES & 1);
   }
@@ -63,7 +67,7 @@ class Boxes {
   __device__ void put(int box) {
     gg::ptx::fence_proxy_async();      // before TMA reads what this thread wrote, or loads over it
     gg::ptx::bar_sync(barrier_, 128);  // the same for what all others wrote
-    const int before = box - step(), next = before + C::BOXES;  // of the same slot
+    const int before = box - step(), next = before + C::BOXES;  // these two share a slot
     if (thread_ == 0) {
       const auto place = place_of(box);
       gg::ptx::tma_store_3d(&maps_.d, place.col, place.missing, place.stop, addr_ + offset(box));

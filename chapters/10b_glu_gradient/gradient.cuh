@@ -73,8 +73,8 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
 #pragma unroll
     for (int i = 0; i < 2; ++i) {  // of the two rows
       float gate_gradient[2], up_gradient[2];
-      // A row that is not the tile's has zeros of C (Boxes::load) and a prob of 0 (Factors). Its y
-      // may be NaN, and is made 0 too: so it adds 0 to dprob and to dbias.
+      // After the tile's last row, and from column n on, C is 0 (Boxes::load), but y may be NaN.
+      // There y is made 0, and a foreign row's prob is 0 (Factors): so dprob and dbias get zeros.
       const bool is_ours = thread_row(thread) + i * 8 < rows;
 #pragma unroll
       for (int e = 0; e < 2; ++e) {  // of the two columns in a word: bf16 are the upper half of an f32
@@ -111,7 +111,8 @@ __device__ inline void store_dprob(float* part, float (&dprob)[2], int rows, int
 }
 
 // Who: a whole consumer. `upper`, `lower`: sums of the tile's halves. `col0`: its first column of y;
-// from n on nothing is stored. `rows`: in memory, of all groups: so long is a row of parts.prob.
+// from n on nothing is stored. `rows`: the length of a row of parts.prob, which is that of all
+// groups' rows in memory.
 // [gradients]
 template <class C, class Activation>
 __device__ __forceinline__ void make_gradients(Activation activation, const float (&upper)[BN / 2],
@@ -136,7 +137,7 @@ __device__ __forceinline__ void make_gradients(Activation activation, const floa
       make_box<C>(activation, boxes, box + 1, lower, factors.alpha, factors.prob[1], counted - HALF, thread,
                   dprob_lower, dbias);
     } else {
-      boxes.sync();  // all have read the last pair's warp_sums, as after the put above
+      boxes.sync();  // as in the put above: all have read warp_sums of the pair before
     }
     fold(dbias, lane);
     // Lanes 0 to 15 have gates, the others ups; lane / 4 % 4 is the chunk (fold).
