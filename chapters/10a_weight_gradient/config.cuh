@@ -17,7 +17,7 @@ constexpr int BOXES_A = 2, BOXES_B = 3;                // of a slice of a block'
 constexpr int BM = BOXES_A * BOX, BN = BOXES_B * BOX;  // rows and columns of D in a block's tile
 // A wgmma sums over 16 tokens. And the swizzle wants boxes that begin at multiples of 1024.
 static_assert(BK % 16 == 0 && BOX_BYTES % 1024 == 0);
-// A wgmma makes 64 rows of D, from the 64 columns of a box of A. multiply.cuh has sums for two.
+// A wgmma makes 64 rows of D, from the 64 columns of a box of A. multiply.cuh has sums for two boxes.
 static_assert(BOX == 64 && BOXES_A == 2);
 // A box of D, as TMA stores it: 8 rows of 128 bytes, which are 32 columns of f32 or 64 of 16 bits. K is
 // a multiple of D_ROWS, so a box lies in one group or past its end.
@@ -71,13 +71,14 @@ struct Maps {
   CUtensorMap d;  // boxes of D_ROWS rows and D_COLUMNS columns
 };
 
-// A worker's tile. Mailbox::receive relies on it that the bitwise or of its words is never INT_MIN
-// (gg::ptx::has_come), else no receiver would arrive. No word is. Mailbox::send wants four words.
+// A worker's tile, or an end. Mailbox::receive relies on it that the bitwise or of the four words is
+// never INT_MIN (gg::ptx::has_come), else no receiver would arrive: a tile has no negative word, and
+// an end's -1 makes the or -1. Mailbox::send wants four words.
 struct alignas(16) Tile {
   int index;     // in the list of all groups' tiles; -1: there is no other tile
   int token0;    // the first one of its group, a row of A and of B
   int tokens;    // of the group, over which the sum runs: 0 or more
-  int position;  // of its first slice, in the ring (ring.cuh)
+  int position;  // of its first slice in the ring: 0 to Ring::POSITIONS - 1 (ring.cuh)
 };
 
 // Shared memory.
@@ -87,7 +88,7 @@ struct Memory {
   uint32_t a_tile_addr, b_tile_addr;  // where the slices begin
   uint32_t full_addr;   // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;  // [STAGES] barriers: a consumer of each block has multiplied the slice
-  uint32_t turn_addr;   // [CONSUMERS] barriers: this consumer may begin its next tile (multiply.cuh)
+  uint32_t turn_addr;   // [CONSUMERS] barriers: this consumer may begin its next tile (Turns)
 };
 
 }  // namespace chapter

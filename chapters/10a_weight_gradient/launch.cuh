@@ -11,15 +11,16 @@
 
 namespace chapter {
 
-// A or B [rows,columns] for boxes that end at any row. (c, r, s) is column c of row s + r - BK: for
-// a given s the second dimension is a window, the BK rows before row s. What a box has past the
-// window's end is outside the map, and TMA fills it with zeros. s is at most `rows`, where the last
-// group may end. The map begins BK rows before `data`, and load_tiles reads none of these. Two
-// equal strides are allowed: each is to be a multiple of 16 bytes, and of the one before (CUDA
-// Driver API, "Tensor Map Object Management").
+// A or B [rows,columns], for boxes that end before any row s. Element (c, r, s) is column c of row
+// s + r - BK: for a given s the second dimension is a window, the BK rows before row s. What a box
+// has past the window's end is outside the map, and TMA fills it with zeros. s is at most `rows`,
+// where the last group ends. The map begins BK rows before `data`, and load_tiles reads none of
+// these. Two equal strides are allowed: each is to be a multiple of 16 bytes, and of the one before
+// (CUDA Driver API, "Tensor Map Object Management").
 // [map]
 template <class T>
 CUtensorMap token_map(const T* data, int64_t rows, int columns, int box_rows) {
+  static_assert(BOX * int(sizeof(T)) == ROW_BYTES);  // A and B have 16 bits
   const int64_t row_bytes = int64_t(columns) * int64_t(sizeof(T));
   const auto begin = reinterpret_cast<uintptr_t>(data) - uintptr_t(BK * row_bytes);
   return gg::make_tensor_map({.data = reinterpret_cast<const void*>(begin),
@@ -59,8 +60,8 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
                     weight_gradient<C, T, D>, maps, d, offsets, groups, n, k, accumulate, next_counter());
 }
 
-// A [rows,K], B [rows,N], D [G,K,N] and offsets [G+1] on the device. `accumulate`: adds to D. In pairs,
-// where there is room for one.
+// A [rows,K], B [rows,N], D [G,K,N] and offsets [G+1] on the device. `accumulate`: adds to D.
+// Workers are pairs of blocks, but single blocks on a device with one multiprocessor.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             bool accumulate, cudaStream_t stream) {

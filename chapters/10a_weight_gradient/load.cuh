@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp loads of each slice its block's columns of A, and its share of B's tokens, these into
-// all blocks of the cluster, as far ahead as there are stages.
-// It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
+// For each slice the loading warp loads its block's columns of A, and SHARE of the slice's tokens of
+// B, these into all blocks of the cluster. It loads as far ahead as there are stages.
+// It waits for `empty`. TMA's bytes, from all blocks of the cluster, signal `full`.
 
 #pragma once
 
@@ -17,7 +17,8 @@
 namespace chapter {
 
 // A slice is BK rows: tokens of one group, and zeros after its last one. TMA fills with zeros what
-// a map does not have, rows as well as columns. They count as bytes, so a slice always has as many.
+// a map does not have, rows as well as columns. Zeros count as bytes, so `full` expects as many bytes
+// of each slice.
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory,
                            Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank, int n, int k) {
@@ -43,13 +44,13 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
         for (int box = 0; box < BOXES_A; ++box)
           gg::ptx::tma_load_3d(a_addr + box * BOX_BYTES, &maps.a, a_col + box * BOX, missing, stop,
                                full_addr);
-        const int share = rank * C::SHARE;  // this block's tokens of B, of each box
-        const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES + share * ROW_BYTES;
+        const int row = rank * C::SHARE;  // of a box of B: the first of SHARE that this block loads
+        const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES + row * ROW_BYTES;
 #pragma unroll
         for (int box = 0; box < BOXES_B; ++box) {
           const int b_col = place.col + box * BOX;
           if constexpr (C::CLUSTER > 1) {
-            gg::ptx::tma_load_3d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, missing + share, stop,
+            gg::ptx::tma_load_3d_multicast(b_addr + box * BOX_BYTES, &maps.b, b_col, missing + row, stop,
                                            full_addr, (1 << C::CLUSTER) - 1);
           } else {
             gg::ptx::tma_load_3d(b_addr + box * BOX_BYTES, &maps.b, b_col, missing, stop, full_addr);

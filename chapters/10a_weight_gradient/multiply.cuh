@@ -18,12 +18,12 @@
 
 namespace chapter {
 
-// The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so on.
+// The two consumers multiply in turn: tile 0 is consumer 0's, tile 1 is consumer 1's, and so on.
 // Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
-// lap t only after lap t - 1 has landed there. Before, the end of phase t - 2 has the parity of lap
-// t, and the wait for lap t would return at once: a consumer that did not wait for its turn would
-// be ahead of the loads.
+// lap t only after lap t - 1 has landed there. Before that the wait for the parity of lap t may
+// return at once (where lap t - 2 was the last to land, or none has landed and t is odd), or when
+// an earlier lap lands. Then the consumer would multiply what is not its slice.
 // A consumer passes the turn when it has started the products of its tile's last slice, and those
 // of the slice before have ended, whether the other one has another tile or not. A consumer without
 // a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
@@ -31,16 +31,16 @@ namespace chapter {
 class Turns {
  public:
   __device__ Turns(uint32_t turn_addr, int consumer) : turn_addr_(turn_addr), phase_(consumer ^ 1) {}
-  // Before a tile's first product. Let i count the consumer's own tiles from 0 on. Phase i of the
-  // second consumer's barrier ends when it may begin its tile i. The first consumer may begin its
-  // tile 0 at once: phase i is for its tile i + 1, and its first wait, for the parity of the phase
-  // before phase 0, returns at once.
+  // Before a tile's first product. Consumer 1 waits for phase 0 of its barrier before its first
+  // tile, for phase 1 before its second one, and so on. Consumer 0 may begin its first tile at
+  // once and waits for phase 0 before its second one. So its first wait is for parity 1, which at
+  // a new mbarrier returns at once.
   __device__ void wait(int consumer) {
     gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
   }
-  // Who: all four warps, when all products of the tile are started, and have ended but for the last
-  // slice's. The tensor cores go on with the other consumer's products.
+  // Who: all four warps of this `consumer`, when all products of its tile are started, and have
+  // ended but for the last slice's. The other one's barrier gets their arrivals.
   __device__ void pass(int consumer) const {
     __syncwarp();  // all lanes have seen the last slice land
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(turn_addr_ + (consumer ^ 1) * 8);
@@ -60,8 +60,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, const D
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128);
   // [descriptors]
   // Neighbours in memory are neighbours in a row of A or of B, so along wgmma's M and N. A row of a
-  // box is a token, one k of wgmma: from eight k to the next eight are 8 rows, from BOX columns of B to
-  // the next BOX_BYTES.
+  // box is a token, one k of wgmma. So the next eight k are 8 rows further on (stride_bytes), and the
+  // next BOX columns of B are in the next box (leading_bytes).
   const gg::ptx::TileLayout layout = {
       .swizzle = gg::ptx::Swizzle::b128, .leading_bytes = BOX_BYTES, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);

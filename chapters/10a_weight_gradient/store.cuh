@@ -15,15 +15,17 @@ namespace chapter {
 // As wgmma leaves them, a thread has four sums of each 8 columns, one after the other in `sums`: two
 // neighbours in a row, then two in the row 8 further down. Four lanes, a quad, have all 8 columns.
 
-// The lane's sums for a box of f32: row lane / 4, and 2 columns of each 8. They go to a chunk of 16 bytes,
-// which the swizzle exchanges by the row. Odd rows take their chunks in another order: else rows 2i and
-// 2i + 1 would hit the same banks. Bits 4 to 6 of `at` are the chunk's number, and before the swizzle the
-// lane's chunk is 0 or 1, so an xor adds 2j to it.
+// Writes the lane's sums for a box of f32, which are in `sums` from `first` on: of row lane / 4 of the
+// box, 2 neighbours of each 8 columns. Columns 8j to 8j + 7 are chunks 2j and 2j + 1 of 16 bytes, and
+// the lane's pair is half of one. The swizzle puts chunk c of row r where chunk c ^ r would be. Odd
+// rows take their 8 columns in the order 2, 3, 0, 1: else rows 2i and 2i + 1 would write to the same
+// banks at the same time. (With j = 0 row 0 writes to chunks 0 and 1, row 1 to 5 and 4.) Bits 4 to 6
+// of `at` are the chunk to write to with j = 0; `^ j * 32` exchanges it for that of the j of the loop.
 // [fill]
 __device__ __forceinline__ void fill_f32(unsigned char* box, const float (&sums)[BN / 2], int first,
                                          int lane) {
-  const int in_box = lane / 4, is_odd = in_box % 2;
-  const int at = in_box * ROW_BYTES + (lane % 4 / 2 ^ in_box ^ is_odd * 4) * 16 + lane % 2 * 8;
+  const int row = lane / 4, is_odd = row % 2;
+  const int at = row * ROW_BYTES + (lane % 4 / 2 ^ row ^ is_odd * 4) * 16 + lane % 2 * 8;
 #pragma unroll
   for (int j = 0; j < 4; ++j) {  // 8 columns each, odd rows in the order 2, 3, 0, 1
     const float* const even = sums + first + j * 4;
@@ -33,11 +35,11 @@ __device__ __forceinline__ void fill_f32(unsigned char* box, const float (&sums)
   }
 }
 
-// The same of 16 bits, where 8 columns are a chunk.
+// The same of 16 bits, where 8 columns are a chunk: each quad writes a whole one.
 template <class D>
 __device__ __forceinline__ void fill_16_bits(unsigned char* box, const float (&sums)[BN / 2], int first,
                                              int lane) {
-  const int in_box = lane / 4, at = in_box * ROW_BYTES + in_box * 16 + lane % 4 * 4;
+  const int row = lane / 4, at = row * ROW_BYTES + row * 16 + lane % 4 * 4;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
     const float* const both = sums + first + j * 4;
@@ -68,9 +70,9 @@ __device__ void add_to(float (&sums)[BN / 2], const D* d, int row0, int col0, in
 // [/add]
 
 // Stores BOX rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n] has them, or adds
-// to them if D is f32. Who: a whole consumer. Each warp has boxes and copy groups of its own, so warps
-// need not meet. It fills all its boxes before it waits for any: one wait, one fence and one copy group for
-// BOXES_D boxes side by side. Its sums are 16 rows, of which a box has the first or the last 8.
+// to them if D is f32 and `accumulate`. Who: a whole consumer. Each warp has boxes and copy groups of
+// its own, so warps need not meet. One wait, one fence and one copy group are for BOXES_D boxes side
+// by side, from `first_box` on. A warp's sums are of 16 rows; a box has the first or the last 8.
 // TMA leaves out columns past n. Rows past k are the next group's, so a box of these is not stored.
 // `group * k + row` fits an int, for main.cu's most_b_rows refuses a D of more than INT32_MAX rows.
 // Copy groups are a thread's. So all copies and waits here, and the wait at the end of multiply_tiles, are
@@ -88,12 +90,12 @@ __device__ void store_boxes(const CUtensorMap& d_map, const Memory& memory, cons
   for (int half = 0; half < 2; ++half) {
     const int row = row0 + warp % 4 * 16 + half * D_ROWS;  // of D_g, the boxes' first
 #pragma unroll
-    for (int part = 0; part < BOXES_WIDE; part += C::BOXES_D) {
+    for (int first_box = 0; first_box < BOXES_WIDE; first_box += C::BOXES_D) {
       if (gg::ptx::elect()) gg::ptx::bulk_wait_group_read<0>();
       __syncwarp();  // TMA has read what was in the boxes
 #pragma unroll
       for (int box = 0; box < C::BOXES_D; ++box) {
-        const int first = (part + box) * COLUMNS / 2 + half * 2;  // of the lane's sums for this box
+        const int first = (first_box + box) * COLUMNS / 2 + half * 2;  // of the lane's sums for this box
         if constexpr (F32) {
           fill_f32(boxes + box * D_BOX_BYTES, sums, first, lane);
         } else {
@@ -105,7 +107,7 @@ __device__ void store_boxes(const CUtensorMap& d_map, const Memory& memory, cons
       if (gg::ptx::elect() && row < k) {
 #pragma unroll
         for (int box = 0; box < C::BOXES_D; ++box) {
-          const int col = col0 + (part + box) * COLUMNS;
+          const int col = col0 + (first_box + box) * COLUMNS;
           const uint32_t box_addr = gg::ptx::shared_addr(boxes + box * D_BOX_BYTES);
           if (F32 && accumulate) {
             gg::ptx::tma_reduce_add_2d(&d_map, col, group * k + row, box_addr);

@@ -71,8 +71,9 @@ struct Operands {      // of the epilogue, in global memory
   const float* prob;   // [rows]
 };
 
-// A worker's tile. Mailbox::receive relies on it that the bitwise or of its words is never INT_MIN
-// (gg::ptx::has_come), else no receiver would arrive. No word is. Mailbox::send wants four words.
+// A worker's tile, or an end. Mailbox::receive relies on it that the bitwise or of the four words is
+// never INT_MIN (gg::ptx::has_come), else no receiver would arrive: a tile has no negative word, and
+// an end's -1 makes the or -1. Mailbox::send wants four words.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A, C and D count
