@@ -21,16 +21,9 @@ inline int next_counter() {
   return int(launches++ % COUNTERS);
 }
 
-// Where schedule.cuh uses it, tiles with fewer slices than this are taken in turn, not claimed: a
-// claim goes to the L2 and back while the slices of a tile are loaded, and is hidden if these take
-// longer. For speed alone: D is right with any value. Untuned: no other value was timed, and fewer
-// slices may well hide a claim.
-constexpr int LEAST_SLICES = 32;
-
 // Who: a whole warp, one in each worker. Returns the next index that nobody has. Each worker has
 // its own number as its first index, so claims begin at `workers`.
-// `tiles`: how many indices TileFinder knows, 0 to tiles - 1. All workers of a launch must pass the
-// same.
+// `tiles`: how many indices there are, 0 to tiles - 1. All workers of a launch must pass the same.
 // Before: griddepcontrol_wait, so that the 0 is visible that the counter's last launch wrote.
 // Relies on: a worker claims once for each index below `tiles` that it got, and not again. So there
 // are `tiles` claims. They return `workers` to workers + tiles - 1, each once, and a worker's
@@ -39,8 +32,8 @@ constexpr int LEAST_SLICES = 32;
 // Danger: nothing checks that. With `tiles` too large, or too few claims, the counter is not set
 // back, and a later launch that has it may leave tiles out. With `tiles` too small, or too many
 // claims, it is set back while others still claim: tiles are made twice, and a worker's indices go
-// down, for which TileFinder::find may return a tile outside D. With `tiles` too small by `workers`
-// or more the launch never ends: the worker that sets it back has a tile, and claims again.
+// down, for which schedule.cuh may find a tile outside D. With `tiles` too small by `workers` or
+// more the launch never ends: the worker that sets it back has a tile, and claims again.
 // [claim]
 __device__ inline int claim(int counter, int workers, int tiles) {
   int index = 0;

@@ -238,6 +238,11 @@ class TileFinder {
   int pieces_ = 1;             // of each tile after those
 };
 
+// Tiles with fewer slices than this are taken in turn, not claimed: a claim goes to the L2 and back
+// while the slices of a tile are loaded, and is hidden if these take longer. For speed alone: D is
+// right with any value. Untuned: no other value was timed, and fewer slices may well hide a claim.
+constexpr int LEAST_SLICES = 32;
+
 // Sends a worker's tiles and pieces, and then the end. Who: the scheduling warp of its first block.
 // `counter`: the number of this launch's, from next_counter.
 template <class C>

@@ -118,8 +118,10 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, const D
     if constexpr (sizeof(D) == 2) {
       // TMA would add what is rounded already. So D is read, here alone, and added to the sums.
       const D* const d_group = d + int64_t(place.group) * k * n;
-      if (accumulate) add_to(upper, d_group, row, place.col, n, k);
-      if (accumulate) add_to(lower, d_group, row + BOX, place.col, n, k);
+      if (accumulate) {
+        add_to(upper, d_group, row, place.col, n, k);
+        add_to(lower, d_group, row + BOX, place.col, n, k);
+      }
     }
     store_boxes<C, D>(d_map, memory, upper, place.group, row, place.col, k, accumulate);
     store_boxes<C, D>(d_map, memory, lower, place.group, row + BOX, place.col, k, accumulate);
