@@ -7,6 +7,8 @@ chapters/<id>/inherited.txt names those files. After an edit of one in the chapt
 copy that was edited itself, so that it is neither the last commit's nor what this tool wrote last, is not overwritten: the edit
 belongs into the chapter that the file comes from, or the file out of the list.
 
+A header that a chapter includes, and only its predecessor has, is named: inherited.txt is missing, or lacks it.
+
 A later chapter may have a version of its own. It is named where it still has a line that an edit since the last commit took out of the
 file: it may want the same edit, by hand.
 
@@ -16,6 +18,7 @@ REGISTRY: a line ID=PREDECESSOR for each chapter, which CMake writes. WRITTEN: a
 import argparse
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,6 +124,17 @@ def left_behind(before: dict[str, str], chapters: Path = CHAPTERS) -> list[str]:
     return found
 
 
+def unlisted(before: dict[str, str], chapters: Path = CHAPTERS) -> list[str]:
+    """A sentence for each header that a chapter includes and has not, but its predecessor has."""
+    found = []
+    for chapter, previous in before.items():
+        sources = sorted((chapters / chapter).glob("*.cu*")) if previous else []
+        names = {name for path in sources for name in re.findall(r'(?m)^#include "(\w+\.cuh)"', path.read_text(encoding="utf-8"))}
+        found += [f"{chapter} includes {name} and has no such file: name it in {chapter}/inherited.txt, to have {previous}'s"
+                  for name in sorted(names) if not (chapters / chapter / name).is_file() and (chapters / previous / name).is_file()]
+    return found
+
+
 def registry(path: Path) -> dict[str, str]:
     """Each chapter's predecessor, "" for none, in order of reading, of a file that CMake wrote."""
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -138,7 +152,7 @@ def main() -> int:
         print(f"inherit: {error}", file=sys.stderr)
         return 2
     print("\n".join(found) or "inherit: every copy is what it comes from")
-    for sentence in left_behind(registry(options.registry)):
+    for sentence in unlisted(registry(options.registry)) + left_behind(registry(options.registry)):
         print(f"inherit: {sentence}")
     return 0
 

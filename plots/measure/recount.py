@@ -34,6 +34,8 @@ class Failed(Exception):
 
 
 def run(command: list[Path | str]) -> str:
+    if not Path(command[0]).is_file():
+        raise Failed(f"there is no {command[0]}: all chapters have to be built (cmake --preset check && cmake --build build)")
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace",
                           timeout=LIMIT_S)
     if done.returncode:
