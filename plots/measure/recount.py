@@ -34,10 +34,12 @@ class Failed(Exception):
 
 
 def run(command: list[Path | str]) -> str:
-    if not Path(command[0]).is_file():
-        raise Failed(f"there is no {command[0]}: all chapters have to be built (cmake --preset check && cmake --build build)")
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace",
-                          timeout=LIMIT_S)
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, errors="replace",
+                              timeout=LIMIT_S)
+    except FileNotFoundError:
+        raise Failed(f"there is no {command[0]}: all chapters have to be built "
+                     "(cmake --preset check && cmake --build build)") from None
     if done.returncode:
         raise Failed(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stderr

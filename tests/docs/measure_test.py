@@ -194,6 +194,8 @@ class RecountTest(unittest.TestCase):
     def test_a_program_that_fails_is_named(self):
         with self.assertRaisesRegex(recount.Failed, "(?s)^sh -c .*exit 3 ended with 3:\nout\nerr\n$"):
             recount.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+        with self.assertRaisesRegex(recount.Failed, "^there is no bin/01_none: all chapters have to be built "):
+            recount.run([Path("bin/01_none")])
 
 
 class TimelineTest(unittest.TestCase):
