@@ -204,7 +204,7 @@ __device__ inline void tma_store_3d(const CUtensorMap* map, int c0, int c1, int 
       : "memory");
 }
 
-// The same with a policy of the L2.
+// tma_store_2d with a policy of the L2.
 __device__ inline void tma_store_2d(const CUtensorMap* map, int c0, int c1, uint32_t src_addr,
                                     uint64_t policy) {
   asm volatile(
