@@ -205,9 +205,9 @@ TEST_P(ChapterOfEachKind, SaysBeforehandThatABigProblemTakesLong) {
   // A check launches four times, one of an epilogue eight times.
   const bool eight = has_epilogue(GetParam());
   for (const auto& [half, size] :
-       {std::pair{"--check", eight ? "3848.3" : "1924.1"}, std::pair{"--bench", "481.0"}}) {
+       {std::pair{"--check", eight ? "92359.0" : "46179.5"}, std::pair{"--bench", "11544.9"}}) {
     const std::string line = first_complaint({program(GetParam()), "--device", "emu", half, "--groups", "8",
-                                              "--m", "2048", "--n", "4096", "--k", "7168"});
+                                              "--m", "12288", "--n", "8192", "--k", "14336"});
     EXPECT_EQ(line.rfind(GetParam() + ": emulating " + size + " billion useful multiply-adds takes ", 0), 0u)
         << line;
     EXPECT_NE(line.find("; --set smoke"), std::string::npos) << line;

@@ -13,9 +13,12 @@ namespace {
 struct Kind {
   std::unique_ptr<Judge> (*judge)(Machine& machine, const Buffers& buffers, uint64_t seed);
   int launches;  // of a check: its trials and, of an epilogue, three variants
+  bool whole;    // all outputs of a problem of any size are compared, not a sample
 };
 // Here alone the operator decides how a launch is checked.
-Kind kind_of(Operator op) { return op == Operator::gemm ? Kind{product_judge, 4} : Kind{epilogue_judge, 8}; }
+Kind kind_of(Operator op) {
+  return op == Operator::gemm ? Kind{product_judge, 4, true} : Kind{epilogue_judge, 8, false};
+}
 
 }  // namespace
 
@@ -23,6 +26,7 @@ std::unique_ptr<Judge> judge_of(Machine& machine, const Buffers& buffers, uint64
   return kind_of(buffers.setup().request.epilogue.op).judge(machine, buffers, seed);
 }
 int launches_of_check(const Setup& setup) { return kind_of(setup.request.epilogue.op).launches; }
+bool compares_all(const Setup& setup) { return kind_of(setup.request.epilogue.op).whole; }
 
 bool right_outputs(Machine& machine, const Buffers& buffers, uint64_t seed) {
   return judge_of(machine, buffers, seed)->compare({}).failures() == 0;

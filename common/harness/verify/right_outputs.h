@@ -17,6 +17,9 @@ std::unique_ptr<Judge> judge_of(Machine& machine, const Buffers& buffers, uint64
 
 // How many launches a check makes at least, which says how long it takes.
 int launches_of_check(const Setup& setup);
+// Does the machine's reference compare all outputs of a large problem? Of an epilogue it is a
+// sample of a few rows.
+bool compares_all(const Setup& setup);
 
 // Are all outputs right that are there, on the random operands that are there?
 bool right_outputs(Machine& machine, const Buffers& buffers, uint64_t seed);
