@@ -130,6 +130,9 @@ class Written(PageTest):
             readme = (ROOT / "chapters" / name / "README.md").read_text(encoding="utf-8")
             question = re.search(r"\*\*(.+?)\*\*", readme.partition("## Question")[2], re.S)[1]
             self.assertIn(gather.as_html(question), self.text)
+            picture = re.search(r"(?ms)^```\n(.*?)\n```$", readme.partition("\n## Picture\n")[2])[1]
+            self.assertIn(html.escape(picture, quote=False), self.text)
+        self.assertNotIn("&lt;!--", self.text)
         self.assertIn("an idea of 03_tensor_cores &amp; &lt;more&gt;", self.text)
 
     def test_template_files_are_short(self):
@@ -212,6 +215,25 @@ class Incomplete(unittest.TestCase):
                 kept = len(old) - file["removed"]
                 self.assertEqual(len(new) - file["added"], kept, file["name"])
                 self.assertEqual(kept, sum(size for *_, size in difflib.SequenceMatcher(None, old, new, False).get_matching_blocks()))
+
+
+class Lessons(unittest.TestCase):
+    def test_parts_of_a_section(self):
+        text = ("## Question\n\n**How\nfast?**\n\nA <!-- n: 01.us -->7<!-- /n -->, `a < b` of [a link](x.md):\n\n"
+                "```\n  |a|\n\n  <b>\n```\n\n- one\n  line\n- **two**\n\n1. first\n2. then\n\n"
+                "| x | y |\n| --- | ---: |\n| 1 | `2` |\n\n![drawn](a.svg)\n\n"
+                "```cuda\nint x;\n```\n\n<!-- kernel.cuh idea -->\n\nlast\n\n## Picture\n\nnot here\n")
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gather, "REPO", Path(folder)):
+            path = Path(folder) / "chapters" / "01_new" / "README.md"
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+            self.assertEqual([gather.part_as_html(part) for part in gather.section_of("01_new", "Question")], [
+                '<p class="more"><strong>How fast?</strong></p>', '<p class="more">A 7, <code>a &lt; b</code> of a link:</p>',
+                '<pre tabindex="0">  |a|\n\n  &lt;b&gt;</pre>', '<ul class="more"><li>one line</li><li><strong>two</strong></li></ul>',
+                '<ol class="more"><li>first</li><li>then</li></ol>', '<div class="scroll"><table><tr><th>x</th><th>y</th></tr>'
+                '<tr><td>1</td><td><code>2</code></td></tr></table></div>', "", "", "", '<p class="more">last</p>'])
+            self.assertEqual(gather.section_of("01_new", "Picture"), ["not here\n"])
+            self.assertEqual(gather.section_of("01_new", "Measured") + gather.section_of("02_none", "Question"), [])
 
 
 class Gathered(unittest.TestCase):
@@ -354,7 +376,7 @@ class ByHand(Tab):
                   "printed": {"instructions": 1348, "waits": 16}}
         with mock.patch.object(gather, "REPO", repo):
             cls.diff = gather.diff_of("01_old", "02_new")
-        about = {"title": "t", "question": "q", "paragraphs": [], "why": ""}
+        about = {"title": "t", "question": "q", "text": "", "picture": "", "why": ""}
         chapters = [about | {"id": "01_old", "previous": "", "diff": [], "player": None, "why": "nobody played"},
                     about | {"id": "02_new", "previous": "01_old", "diff": cls.diff, "player": played}]
         lines = [{"chapter": "01_old", "idea": "i & j", "check": "passed", "prefill TFLOP/s": "12.5", "% of roof": "3", "decode us": "77"},

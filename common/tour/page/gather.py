@@ -35,23 +35,32 @@ def described(program: Path) -> dict:
 
 
 def as_html(text: str) -> str:
-    """Paragraphs of Markdown without lists or tables as HTML: bold, code, links by their text."""
-    text = html.escape(" ".join(text.split()), quote=False)
+    """A paragraph of Markdown as HTML: bold, code, links by their text; comments are left out."""
+    text = html.escape(" ".join(re.sub(r"(?s)<!--.*?-->", "", text).split()), quote=False)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
     return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
 
 
-def question_of(chapter: str) -> tuple[str, list[str]]:
-    """The question of a chapter's README and the paragraphs below it, as HTML; two empty texts without one."""
+def part_as_html(part: str) -> str:
+    """A paragraph, list, table or picture of Markdown as an element of HTML; nothing for code and figures."""
+    if fence := re.fullmatch(r"(?s)```(\w*)\n(.*?)\n```", part):
+        return "" if fence[1] else f'<pre tabindex="0">{html.escape(fence[2], quote=False)}</pre>'
+    if part.startswith("|"):
+        rows = [re.split(r" \| ", line.strip("| ")) for line in part.splitlines() if not re.fullmatch(r"[|\-: ]+", line)]
+        lines = ["".join(f"<{cell}>{as_html(text)}</{cell}>" for text in row) for row, cell in zip(rows, ["th", *["td"] * len(rows)])]
+        return f'<div class="scroll"><table>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
+    if items := re.findall(r"(?ms)^(?:-|\d\.) (.*?)(?=^(?:-|\d\.) |\Z)", part) if re.match(r"-|\d\. ", part) else []:
+        kind = "ul" if part[0] == "-" else "ol"
+        return f'<{kind} class="more">{"".join(f"<li>{as_html(item)}</li>" for item in items)}</{kind}>'
+    return "" if part[0] in "!<" else f'<p class="more">{as_html(part)}</p>'
+
+
+def section_of(chapter: str, title: str) -> list[str]:
+    """The parts of a section of a chapter's README, as Markdown; nothing without one."""
     path = REPO / "chapters" / chapter / "README.md"
-    if not path.is_file():
-        return "", []
-    found = re.search(r"(?ms)^## Question\n(.*?)^## ", path.read_text(encoding="utf-8"))
-    paragraphs = [part for part in re.split(r"\n\s*\n", found[1].strip()) if part] if found else []
-    if not paragraphs:
-        return "", []
-    return as_html(paragraphs[0].replace("**", "")), [as_html(part) for part in paragraphs[1:] if part[0] not in "`|-!<"]
+    found = re.search(rf"(?ms)^## {title}\n(.*?)(?=^## |\Z)", path.read_text(encoding="utf-8")) if path.is_file() else None
+    return re.findall(r"(?m)^```[\s\S]*?^```$|(?:^(?!```).+\n?)+", found[1]) if found else []
 
 
 def rows_of(old: list[str], new: list[str]) -> list[list]:
@@ -226,9 +235,11 @@ def player(emulator: Path, program: Path, sets: list[str]) -> tuple[dict | None,
 def chapter(build: Path, name: str) -> dict:
     """All that the page shows of one chapter."""
     about = described(build / "bin" / name)
-    question, paragraphs = question_of(name)
+    question = section_of(name, "Question")
     previous = str(about.get("previous", ""))
     build = build.resolve()
     played, why = player(build / "bin" / "gg-emu", build / "bin" / name, list(about.get("sets", [])))
-    return {"id": name, "title": str(about.get("title", "")), "question": question, "paragraphs": paragraphs, "previous": previous,
+    return {"id": name, "title": str(about.get("title", "")), "question": as_html(question[0].replace("**", "")) if question else "",
+            "text": "".join(map(part_as_html, question[1:])), "picture": "".join(map(part_as_html, section_of(name, "Picture"))),
+            "previous": previous,
             "diff": diff_of(previous, name), "player": played, "why": why}

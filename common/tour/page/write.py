@@ -126,11 +126,12 @@ def player_of(about: dict) -> str:
 
 def article(about: dict, here: set[str]) -> str:
     """A chapter's part of the page; `here` are the names of all that it shows."""
-    paragraphs = "".join(f'<p class="more">{each}</p>' for each in about["paragraphs"])
-    question = f'<p class="question">{about["question"]}</p>' if about["question"] else ""
+    question = f'<p class="question">{about["question"]}</p>{about["text"]}' if about["question"] else ""
+    picture = f'<h4>Its picture</h4>{about["picture"]}' if about["picture"] else ""
     return (f'<article class="card chapter" id="{about["id"]}" aria-labelledby="{about["id"]}-title">'
             f'<h3 id="{about["id"]}-title">{about["id"]}</h3><p class="idea">{html.escape(about["title"])}</p>'
-            f"{question}{paragraphs}{diff_list(about, here)}{player_of(about)}</article>")
+            f"{question}{picture}{diff_list(about, here)}{player_of(about)}"
+            f'<p class="more">The lesson: <code>chapters/{about["id"]}/README.md</code></p></article>')
 
 
 def data_of(about: dict) -> str:
