@@ -91,8 +91,10 @@ class PublishedTest(unittest.TestCase):
 
     def test_every_figure_is_what_the_data_make(self):
         committed = ROOT / "plots" / "figures"
-        self.assertEqual(sorted(each.name for each in committed.iterdir()), sorted(each.name for each in self.out.iterdir()))
-        for path in sorted(committed.iterdir()):
+        # tour.png alone is no drawing: a screenshot of a tour's page, made by hand.
+        drawn = sorted(each for each in committed.iterdir() if each.name != "tour.png")
+        self.assertEqual([each.name for each in drawn], sorted(each.name for each in self.out.iterdir()))
+        for path in drawn:
             with self.subTest(path.name):
                 self.assertEqual(difference(path.read_text(encoding="utf-8"),
                                             (self.out / path.name).read_text(encoding="utf-8")), "",

@@ -165,19 +165,16 @@ class PublishedTest(unittest.TestCase):
                             for peer in ("cublas_grouped", "cublas_loop"))
         self.assertEqual(best.peer, "cublas_strided")
         self.assertIn(f"In 07l's run cuBLAS reaches {best.tflops:.0f} with its call for equal groups, a tie, {loop.tflops:.0f} with "
-                      f"one call for each group, and {any_groups.tflops:.0f} with its call for any groups.", text)
+                      f"a call for each group, and {any_groups.tflops:.0f} with its call for any groups.", text)
         self.assertTrue(results.within_noise(best, ours), "the front page says so")
-        beside_01, beside_03 = (next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == (chapter, best.peer))
-                                for chapter in ("01_naive", "03_tensor_cores"))
+        beside_01 = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == ("01_naive", best.peer))
         self.assertIn(f"cuBLAS makes {best.tflops:.0f} beside 07l and {beside_01.tflops:.0f} beside 01", ladder)
-        self.assertIn(f"cuBLAS made {beside_01.tflops:.0f} TFLOP/s beside 01 and {beside_03.tflops:.0f} beside 03", text)
+        self.assertIn(f"(cuBLAS made {beside_01.tflops:.0f} TFLOP/s beside 01)", text)
         self.assertLess(max(best.clock_mhz, best.clock_after_mhz), min(beside_01.clock_mhz, beside_01.clock_after_mhz))
         times = {name: {row.chapter.split("_")[0]: row.us_median for row in self.data.of_set(name)[0] if row.timed and not row.peer}
                  for name in ("prefill", "skewed", "decode")}
         for before, after in pairwise(front_page.MILESTONES):
             self.assertTrue(any(some[after] < some[before] for some in times.values()), f"{after} is faster than {before} nowhere")
-        for name, some in times.items():
-            self.assertLess(some["03"], min(some[each] for each in "04 05a 05b 06a 06b".split() if each in some), name)
         row = next(row for row in self.data.of_set("decode")[0] if (row.chapter, row.peer) == ("03_tensor_cores", ""))
         slower = [100 * times["decode"][each] / row.us_median - 100 for each in "07a 07d 07e 07f 07g".split()]
         self.assertIn(f"On `decode` 03 is within {math.ceil(100 * row.roof_tflops / row.tflops - 100)} % of the copy, and 07a to 07g take "
@@ -190,8 +187,9 @@ class PublishedTest(unittest.TestCase):
         rows = [row for row in self.data.compared if row.chapter == "07l_peak_hopper" and row.timed and row.peer != "cublas_plain"]
         found = tables.problems_of(rows)
         sizes = Counter(name for name, _ in found)
-        for name in ("peers", "moe", "ragged", "drawn"):
-            self.assertIn(f"- `{name}`: {WORDS[sizes[name]]}, ", text)
+        for name, what in (("peers", "of mostly equal groups"), ("moe", "with groups as a router makes them"), ("ragged", "small ones"),
+                           ("drawn", "drawn at random")):
+            self.assertRegex(text, rf"{WORDS[sizes[name]].lower()} {what} \(`{name}`[,)]")
         self.assertIn(f"[All {len(found)} problems]", text)
         drawn, apart = [], []
         for (name, shape), each in found.items():
