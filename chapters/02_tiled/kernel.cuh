@@ -53,7 +53,7 @@ __device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 la
 static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0, "half a tile: no bit that is flipped or looked at");
 // [/swizzle]
 // [tile]
-// Two blocks are to fit on an SM: at most 65,536 / (2 * THREADS) = 128 registers per thread.
+// Two blocks are to fit on a multiprocessor: 65,536 / (2 * THREADS) = 128 registers per thread.
 template <class T, class Offset>
 __global__ void __launch_bounds__(THREADS, 2)
     grouped_gemm(const T* a, const T* b, T* d, const Offset* offsets, int n, int k, int64_t b_group_stride,

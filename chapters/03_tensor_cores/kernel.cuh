@@ -148,8 +148,8 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 }
 // [/store]
 
-// Two blocks per SM where its shared memory holds both (9.0 and 10.0), so that one computes while the
-// other waits. Its 65,536 registers are 256 for each of their threads, of which a thread can use 255.
+// Two blocks on a multiprocessor whose shared memory holds both (9.0 and 10.0): one computes while
+// the other waits. The 65,536 registers are 256 for each of their threads, which can use 255.
 template <class T, class Offset>
 __global__ void __launch_bounds__(THREADS, 2)
     grouped_gemm(const T* a, const T* b, T* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {

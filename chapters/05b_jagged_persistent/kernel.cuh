@@ -29,8 +29,9 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 static_assert(2 * STAGES * (128 + 128) * BK * 2 <= 227 * 1024, "launch gives a worker two teams on Hopper");
 static_assert(BK > 32, "load_b at kk == 16 closes a copy group before the slice's wait and next load_a");
 
-// Threads of a team for tiles of bm rows, in the kernel and in launch alike. Operands of different
-// types take registers to convert: then twice the warps share the larger tile.
+// Threads of a team for tiles of bm rows, in the kernel and in `launch`. Operands of different types
+// are converted in registers, and the 255 of each of 128 threads would not do: 256 threads share the
+// sums of 128x128. Such operands have no tile of fewer rows.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -97,10 +98,10 @@ struct Stage {
 };
 
 // [copy]
-// Starts copying a slice's ROWS x COLS elements of A or B, a matrix whose rows are `stride` apart, to
-// its stage. `first` is the address of slice 0's corner, always inside the matrix; `first + off` is
-// that of this slice's corner, from which `rows_left` and `cols_left` count. Chunks after these become
-// zeros, and nothing is read for them. THREADS are all threads of the team.
+// Starts this thread's copies of a slice, ROWS x COLS of A or B, to the stage at `slice_addr`. From
+// its corner, `first + off`, on the matrix has `rows_left` rows, `stride` apart, and `cols_left`
+// columns, a multiple of 8; none if negative. Chunks outside become zeros and are not read: their
+// source is `first`, slice 0's corner, which is always inside the matrix.
 template <int THREADS, int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -131,8 +132,9 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds: before `swizzle` the
-// lane's chunk number has zeros in the bits that kk and j add, in B because WN divides `warp_col`.
+// are added. kk in A and j in B make the chunk's number larger, by kk / 8 and by 2 j. In a_off and
+// b_off that number has zeros in these bits (in b_off because WN divides `warp_col`): an xor adds
+// them. The slot is the number ^ bits of r, so the same xor changes the slot into the new one.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -153,9 +155,8 @@ __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragment
 // [/fragments]
 
 // [multiply]
-// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one has an operand of the product before it: of 128
-// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
+// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Odd rows go from
+// right to left, so each product shares an operand with the one before. The gain was not measured.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
                                          const Fragments<A, B, WM, WN>& fragments) {
@@ -246,8 +247,9 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
 
     // [load]
     // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
-    // for the end. load_a of a slice comes before its load_b, which commits: a thread's copies of one
-    // slice are one copy group. compute waits for copy groups, and commits one between two waits.
+    // for the end. Both are called for a tile's slices 0, 1, 2 .., load_a first, and load_b commits: so
+    // the tile's copy group s is this thread's copies of slice s. Both wait_group<STAGES - 2> rely on
+    // that. The last load_a of a tile has no load_b: only cp_async_wait_all waits for its copies.
     auto load_a = [&](int k_tile) {
       const int k0 = k_tile * BK;
       copy_slice<THREADS, BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);
@@ -280,7 +282,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
     };
     // [/compute]
 
-    // [prologue]
+    // [body]
     for (int k_tile = 0; k_tile < STAGES; ++k_tile) {
       load_a(k_tile);
       if (k_tile < STAGES - 1) load_b(k_tile);  // the last one's load_b is in compute(0)
@@ -289,10 +291,12 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
     gg::ptx::bar_sync(1 + team, THREADS);        // so have the team's
     load_fragments(sets[0], stage(0), warp_row, warp_col, 0);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) compute(k_tile);
+    // Copies of slices past the last one may be under way: zeros, some of them in no copy group. All
+    // must have landed before the next tile's copies start, which begin with stage 0 again.
     gg::ptx::cp_async_wait_all();          // none of this thread's copies is under way
     gg::ptx::bar_sync(1 + team, THREADS);  // nor the team's, and nobody reads: all stages are free
     store<WM, WN>(acc, d_tile, n, warp_row, warp_col, rows_left, cols_left);
-    // [/prologue]
+    // [/body]
   }
 }
 

@@ -22,7 +22,7 @@
 namespace chapter {
 
 constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row of A
-constexpr int STAGES = 3;  // slices of a team in shared memory: 96 KB at most, and two teams have 192
+constexpr int STAGES = 3;  // slices of a team in shared memory: 96 KB at most, 192 KB for two teams
 constexpr int WARPS_M = 2, WARPS_N = 2, THREADS = WARPS_M * WARPS_N * 32;  // of a team
 constexpr int TEAMS = 2, WORKER_THREADS = TEAMS * THREADS;
 constexpr int BOX_COLS = 64;  // columns of B in one box: 128 bytes, the most that TMA swizzles
@@ -117,7 +117,9 @@ struct Fragments {
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
 // Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added; 16 columns further right it is another one, which an xor finds.
+// are added. kk in A and j in B make the chunk's number larger, by kk / 8 and by 2 j. In a_off and
+// b_off that number has zeros in these bits (in b_off because WN divides `warp_col`): an xor adds
+// them. The slot is the number ^ r % 8, so the same xor changes the slot into the new one.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -139,9 +141,8 @@ __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, 
 // [/fragments]
 
 // [multiply]
-// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Every second row
-// of products goes backwards, so that its first one has an operand of the product before it: of 128
-// products 124 then keep one (.reuse in machine code) in place of 112. The gain was not measured.
+// Adds the products of 16 of k to a warp's sums, 16 rows and 8 columns at a time. Odd rows go from
+// right to left, so each product shares an operand with the one before. The gain was not measured.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void multiply(float (&acc)[WM / 16][WN / 8][4],
                                          const Fragments<T, WM, WN>& fragments) {
@@ -221,6 +222,8 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
   // [tile]
   // Tiles are counted in int: 2^31 of them, each of 64 columns, in 4096 groups (the harness's most) of
   // one row each would take 256 GiB of D.
+  // All warps of a team find the same tiles, so all come to the team's barriers equally often.
+  // bar_sync relies on it: it counts threads, and does not know in which of its calls they are.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN, k_tiles = (k + BK - 1) / BK;
   // Slices of this team's tiles before this one: they say which stage comes next, and which phase of
   // its mbarrier. 2^31 of them, each of 16 KB or more, would be 35 TB that one team loads.
@@ -274,7 +277,7 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
     };
     // [/compute]
 
-    // [prologue]
+    // [body]
     if (thread == 0) {
 #pragma unroll 1  // load's code is long: unrolled, it would stand here three times
       for (int k_tile = 0; k_tile < min(STAGES, k_tiles); ++k_tile) load(k_tile);
@@ -285,7 +288,7 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
     gg::ptx::bar_sync(1 + team, THREADS);  // nobody in the team reads: all stages are free
     slices_before += k_tiles;  // after the tile's last wait: stage_of, load and wait count from it
     store<WM, WN>(acc, d_tile, n, warp_row, warp_col, rows_left, cols_left);
-    // [/prologue]
+    // [/body]
   }
 }
 

@@ -23,7 +23,7 @@ namespace chapter {
 using gg::ptx::Major, gg::ptx::Swizzle;
 
 constexpr int BM = 64;        // rows of D that a WGMMA computes
-constexpr int MMA_K = 16;     // steps of k that it takes
+constexpr int MMA_K = 16;     // values of k that it takes
 constexpr int THREADS = 128;  // a warpgroup: four warps that issue each WGMMA together
 
 // TMA's and WGMMA's swizzle for rows of so many bytes; 16 have none, others are refused below.
@@ -168,7 +168,7 @@ void launch_tiles(const T* a, const T* b, D* d, int groups, int m, int n, int k,
   // [/maps]
 }
 
-// `m`: the rows of each group. `bk`: steps of k in a slice, 64 or 16; 0: 64 if K is a multiple of 64.
+// `m`: the rows of each group. `bk`: values of k in a slice, 64 or 16; 0: 64 if K is a multiple of 64.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, int groups, int m, int n, int k, int bk, cudaStream_t stream) {
   if (bk == 0) bk = k % 64 == 0 ? 64 : 16;
