@@ -175,6 +175,8 @@ class PublishedTest(unittest.TestCase):
                  for name in ("prefill", "skewed", "decode")}
         for before, after in pairwise(front_page.MILESTONES):
             self.assertTrue(any(some[after] < some[before] for some in times.values()), f"{after} is faster than {before} nowhere")
+        for name, some in times.items():  # 03's lesson says so, too
+            self.assertLess(some["03"], min(some[each] for each in "04 05a 05b 06a 06b".split() if each in some), name)
         row = next(row for row in self.data.of_set("decode")[0] if (row.chapter, row.peer) == ("03_tensor_cores", ""))
         slower = [100 * times["decode"][each] / row.us_median - 100 for each in "07a 07d 07e 07f 07g".split()]
         self.assertIn(f"On `decode` 03 is within {math.ceil(100 * row.roof_tflops / row.tflops - 100)} % of the copy, and 07a to 07g take "
