@@ -28,7 +28,9 @@ struct Operands {      // of the epilogue, and where its results go
   float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
   void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
   Format d_format;
-  uint8_t* sfd_row;         // a scale's code for PART columns of each row, in atoms as SFA; null: no scales
+  // A scale's code for PART columns of each row, in whole atoms as SFA, stored as words of 4 bytes, to which
+  // it must be aligned; D must be E4M3 or E5M2. Null: no scales.
+  uint8_t* sfd_row;
   const float* norm_const;  // [1], above 0: a factor of all scales; read only if there is sfd_row
 };
 

@@ -27,7 +27,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + r, n);
     // [cols]
     // Columns to visit: D's, and those from N on whose codes share a word with D's. A word has the codes of
-    // 128 columns, as many as an atom has rows.
+    // ATOM_BLOCKS * PART columns, 128, which is also ATOM_ROWS: epilogue.cuh asserts it.
     const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
     // [/cols]
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);

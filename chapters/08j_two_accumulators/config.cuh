@@ -35,15 +35,16 @@ static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin
 constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
-// Columns of a tile that a thread has in registers at a time: a part of its row. No other number will do:
-// each lane has the bias of one of them, and amax leaves out 32 values where one is NaN.
+// Columns of a part, a piece of a row on which `apply` works. No other number will do: each lane has the
+// bias of one of them, and amax leaves out 32 values where one is NaN.
 constexpr int PART = 32;
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
 static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
-// This block's rank in its cluster: launch.cuh makes it x of the grid.
+// This block's rank in its cluster. It is x of the grid, as the grid (launch.cuh) and each cluster
+// (kernel.cuh) are CTA_GROUP blocks wide.
 __device__ inline int block_rank() { return int(blockIdx.x); }
 
 // T: of A and B; scales are of V elements of K each.
@@ -65,19 +66,19 @@ struct Config {
   static constexpr int SFA_COLUMNS = ATOMS * ATOM_COLUMNS, SFB_COLUMNS = BN / ATOM_ROWS * SFA_COLUMNS;
   // [/atoms]
   static_assert(SFA_COLUMNS + SFB_COLUMNS <= SCALE_COLUMNS);
-  // As many as the boxes of maps.cuh bring.
+  // Written to a block's stage: by its boxes of A, B and SFA, and by both blocks' boxes of SFB.
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
   static constexpr int STAGES = (SHARED_BYTES - STORE_WARPS * OUTPUT_BYTES) / STAGE_BYTES;  // slices
   static_assert(STAGES >= 2);  // one is loaded while another one is multiplied
 };
 
-struct alignas(128) WeightMaps {
+struct alignas(128) WeightMaps {  // maps.cuh relies on the alignment: a kernel writes some of these
   CUtensorMap b, sfb;
 };
 struct Maps {
   CUtensorMap a, sfa, d;
-  WeightMaps weights;  // of all groups, or patterns
-  bool discrete;       // each group has maps of its own
+  WeightMaps weights;  // of all groups; if `discrete`, the patterns, with which nothing may be loaded
+  bool discrete;       // each group has maps of its own, in discrete_maps
 };
 
 // kernel.cuh lays both blocks out alike: the same offsets in shared memory, the same columns of tensor

@@ -19,8 +19,10 @@ struct Operands {      // of the epilogue, and where its results go
   float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
   void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
   Format d_format;
-  uint8_t* sfd_row;         // scales of D's rows for each PART columns, in atoms as A's; null: D has none
-  const float* norm_const;  // a factor of them all
+  // A scale's code for PART columns of each row, in whole atoms as SFA, stored as words of 4 bytes, to which
+  // it must be aligned; D must be E4M3 or E5M2. Null: no scales.
+  uint8_t* sfd_row;
+  const float* norm_const;  // [1], above 0: a factor of all scales; read only if there is sfd_row
 };
 
 // A storing thread's row of a tile.
@@ -42,14 +44,16 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
-  //   `next_col`: of the next part; after the last one any number, also a negative one.
+  //   `next_col`: of the next part; after the last one any number, also a negative one. Before: the parts so
+  //   far, in this order: next_bias_ is that of exactly this part, and codes_ has those of the earlier parts
+  //   of its word.
   __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
-    const int cols = min(PART, n_ - col);  // 0 or less: D has none of them, but code 0
+    const int cols = min(PART, n_ - col);  // so many columns of the part are D's; 0 or less: none
     float v[PART];
     // [value]
     if (operands_.bias) {
       const float bias = gg::epilogue::bias_of(operands_.bias_format, next_bias_);  // of this lane's column
-      fetch_bias(next_col);
+      fetch_bias(next_col);  // overwrites next_bias_, for the next part; after the last one it is unused
 #pragma unroll
       for (int c = 0; c < PART; ++c)
         v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
@@ -58,7 +62,9 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // those from N on are not D's: a bias, or NaN of another group's scales, would count
+    // Columns from N on must not change amax or a scale. B is 0 there, but the bias is column N - 1's. And
+    // 0 times an infinity of A, or times NaN in SFB's padding, is NaN.
+    if (cols < PART) {
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
@@ -67,11 +73,11 @@ class Epilogue {
     largest_ = gg::epilogue::amax_with(largest_, largest);
     // [/largest]
     if (operands_.sfd_row) quantise(v, largest, col);
-    // All lanes agree on `cols`. The box begins in lane 0's row.
+    // All lanes agree on `cols`. The box begins in lane 0's row. D's type is that of Output's constructor.
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row_ - int(threadIdx.x) % 32, col);
   }
 
-  // Who: a whole warp, after the row's last part.
+  // Who: a whole warp, after the row's last part. Does: raises amax to its 32 rows' largest.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
@@ -79,15 +85,15 @@ class Epilogue {
   }
 
  private:
-  // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane. It
-  //   has a part's time to arrive.
+  // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane, which
+  //   the next `bias_of` converts. Outside 0 to N - 1 there is none to load: the nearest column's stands in.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + max(0, min(col + int(threadIdx.x) % 32, n_ - 1));
     if (operands_.bias) next_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
   }
 
-  // Scales a part to what its format holds. Four parts' codes lie together: the word is stored
-  // with the last of them.
+  // Who: any thread. Does: multiplies a part by the factor of its scale and keeps the scale's code. With
+  //   the last of a word's four parts it stores the word, so all four must come, beyond N too.
   __device__ void quantise(float (&v)[PART], uint32_t largest, int col) {
     // [quantise]
     const float reciprocal = gg::epilogue::reciprocal_for(operands_.d_format);
@@ -100,7 +106,7 @@ class Epilogue {
     const int block = col / PART, in_word = block % 4;
     codes_ |= code << 8 * in_word;
     if (++in_codes_ % 4) return;  // they come as 0 1 2 3 or 2 3 0 1, always all four
-    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // rows: offset() does not ask
+    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // offset() does not use its rows, here 0
     *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
     codes_ = 0;
     // [/codes]
@@ -112,9 +118,9 @@ class Epilogue {
   float alpha_, prob_, norm_ = 0;
   int group_, row_, n_;
   int in_codes_ = 0;        // parts so far
-  uint32_t codes_ = 0;      // of the scales of up to four parts
+  uint32_t codes_ = 0;      // of the word's parts so far, the rest 0; 0 when a word begins
   uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;    // magnitude of the row's values
+  uint32_t largest_ = 0;    // magnitude of the row's values so far, as bits: no NaN
 };
 
 }  // namespace chapter

@@ -5,6 +5,8 @@
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
+//     amax[g] = the group's largest |D| before rounding
+// With scales, for each 32 columns of a row a power of two S, D[row, col] is the above * norm_const / S.
 // New here: two warps have the same rows, and half of the columns each: one computes while the other waits.
 
 #pragma once
@@ -64,6 +66,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_relinquish_alloc_permit<CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
+  // A cluster barrier is .aligned: it wants whole warps. Warp 0 is whole after `thread == 0` because ptxas
+  // joins it there; PTX does not promise that. More work for single lanes above wants a __syncwarp here.
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
   // [columns]

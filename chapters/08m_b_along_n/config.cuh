@@ -47,7 +47,8 @@ constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp
 static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
-// This block's rank in its cluster: launch.cuh makes it x of the grid.
+// This block's rank in its cluster. It is x of the grid, as the grid (launch.cuh) and each cluster
+// (kernel.cuh) are CTA_GROUP blocks wide.
 __device__ inline int block_rank() { return int(blockIdx.x); }
 
 // T: of A and B; scales are of V elements of K each.
@@ -78,13 +79,13 @@ struct Config {
   static_assert(STAGES >= 2);  // one is loaded while another one is multiplied
 };
 
-struct alignas(128) WeightMaps {
+struct alignas(128) WeightMaps {  // maps.cuh relies on the alignment: a kernel writes some of these
   CUtensorMap b, sfb;
 };
 struct Maps {
   CUtensorMap a, sfa, d;
-  WeightMaps weights;  // of all groups, or patterns
-  bool discrete;       // each group has maps of its own
+  WeightMaps weights;  // of all groups; if `discrete`, the patterns, with which nothing may be loaded
+  bool discrete;       // each group has maps of its own, in discrete_maps
   // B's matrices are [K,N], else [N,K]. The map weights.b, the coordinates in load.cuh and the descriptors
   // in multiply.cuh must all go by this flag. make_maps accepts true for FP8 only.
   bool kn;

@@ -6,6 +6,8 @@
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     (where B[g] is [K,N], B[g][k, col])
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
+//     amax[g] = the group's largest |D| before rounding
+// With scales, for each 32 columns of a row a power of two S, D[row, col] is the above * norm_const / S.
 // New here: TMA copies a B that is [K,N] as it lies, and the tensor core reads it as MN-major.
 
 #pragma once
@@ -65,6 +67,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_relinquish_alloc_permit<CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
+  // A cluster barrier is .aligned: it wants whole warps. Warp 0 is whole after `thread == 0` because ptxas
+  // joins it there; PTX does not promise that. More work for single lanes above wants a __syncwarp here.
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
   // [columns]

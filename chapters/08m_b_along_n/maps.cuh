@@ -19,7 +19,7 @@ namespace chapter {
 template <class T>
 struct Weights {           // of all groups: in one tensor each, or discrete, by address
   const T* b;              // [G,N,K], or [G,K,N] if kn; or null
-  const uint8_t* sfb;      // their scales, [G] times [N/128][K/4V][512]
+  const uint8_t* sfb;      // their scales, [G] times [N/128][K/4V][512], null where b is
   const T* const* b_ptrs;  // [G] addresses of [N,K] or [K,N], multiples of 16, where b is null
   const uint8_t* const* sfb_ptrs;
   bool kn;  // matrices of B are [K,N]; FP8 only

@@ -69,7 +69,9 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       }
       // [/scales]
       // [multiply]
-      for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // one, two or four scales of a row
+      // A product adds to both blocks' sums: each block's rows of A times both blocks' columns of B.
+      // `scale`: the product's first one in the slice, byte `id` of a row's four in atom `atom`
+      for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // uses 1, 2 or 4 scales of a row
         const int scale = product * C::PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_block_scale<typename C::T, C::V, CTA_GROUP>(
             sums, gg::ptx::tcgen05_advance(a, product * PRODUCT_BYTES),

@@ -15,17 +15,21 @@ template <class C>
 void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typename C::T>& weights,
                const Operands& operands, const int* ends, int64_t rows, int groups, int n, int k,
                bool dynamic, cudaStream_t stream) {
+  // Weights may come by address: then this also launches the kernel that makes their maps, on the stream.
   Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
-  maps.d = output_map(operands.d_format, operands.d, rows, n);
+  maps.d = output_map(operands.d_format, operands.d, rows, n);  // make_maps leaves this one empty
   auto* kernel = grouped_gemm<C>;
   const int multiprocessors = gg::multiprocessors();
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   GG_REQUIRE(multiprocessors >= C::BLOCKS, "--cluster %dx1 wants 2 multiprocessors", C::BLOCKS);
+  // [dependent]
+  // An ordinary launch: when `plan` begins, all earlier work on the stream has ended. grouped_gemm
+  // relies on that for all that `plan` does not write. Put no kernel between the two: `.dependent`
+  // is about the one directly before.
   plan<<<1, planners, 0, stream>>>(ends, n, groups, C::BM, BN);
   GG_CHECK(cudaGetLastError());
   // x: the rank in the cluster, y: which cluster. All roles rely on it.
   const dim3 grid(C::BLOCKS, unsigned(multiprocessors / C::BLOCKS));
-  // [dependent]
   gg::launch_kernel({.grid = grid,
                      .threads = THREADS,
                      .shared_bytes = SHARED_BYTES,

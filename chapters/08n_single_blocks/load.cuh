@@ -51,9 +51,11 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / C::BLOCKS);
     const int sfa_row = row0 / ATOM_ROWS;
     // [weights]
+    // A reference: TMA reads the map where it lies, and cannot read a thread's copy.
     const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
-    const int group = maps.discrete ? 0 : tile.group;  // where the map has this one
+    const int group = maps.discrete ? 0 : tile.group;  // which matrix of the map
     if (maps.discrete) {
+      // By all lanes, so also by the one that loads. Once in a launch for each map would do.
       gg::ptx::fence_tensormap_acquire(&weights.b);
       gg::ptx::fence_tensormap_acquire(&weights.sfb);
     }

@@ -58,7 +58,7 @@ struct Tile {
 
 // How tiles get to the warps that work on them: a ring in each block.
 struct Mailbox {
-  static constexpr int AHEAD = 2;  // tiles that are known before they are begun
+  static constexpr int AHEAD = 2;  // slots: tiles that are known before they are begun; 1 or more
   uint64_t full[AHEAD];            // barriers: a number has come
   uint64_t empty[AHEAD];           // barriers: all readers of the cluster have read it; rank 0's is used
   int number[AHEAD];               // of a tile; one that is not below the count of tiles ends the work
@@ -72,8 +72,8 @@ struct Mailbox {
 
   // Who: a whole warp. What was sent to this place of the ring.
   __device__ int read(const Ring<AHEAD>& ring) {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
     // [read]
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
     const int read = number[ring.stage];
     __syncwarp();  // all lanes have read it
     // The arrival must not overtake this load: another number would be read. `has_come` is true for each
@@ -94,9 +94,9 @@ __device__ void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic) {
   const int lane = int(threadIdx.x) % 32;
   int number = -1, next = int(blockIdx.y);
   for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
+    // [claim]
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
     __syncwarp();  // all lanes have left the wait before the sends: a late one might miss a phase
-    // [claim]
     number = next;
     next += int(gridDim.y);
     if (dynamic) {

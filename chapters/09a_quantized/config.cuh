@@ -19,9 +19,10 @@ constexpr int THREADS = 32 * (STORE_WARPS + 3);
 constexpr int BLOCK_ROWS = 128;                     // rows of a block: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == 2 * BLOCK_ROWS);  // store.cuh: warps w and w + 4 have the same rows
 constexpr int BN = 256;                             // columns of a tile
-constexpr int BOX = 128;                            // columns of B in a box, rows in one of A: maps.cuh
-constexpr int ROW_BYTES = 128;                      // of a slice: the most that TMA swizzles
-constexpr int PRODUCT_BYTES = 32;                   // of a row, for one product
+// Lines of a box of A or B, ROW_BYTES each: rows of A; columns of B as [N,K], k of B as [K,N].
+constexpr int BOX = 128;
+constexpr int ROW_BYTES = 128;     // of a slice: the most that TMA swizzles
+constexpr int PRODUCT_BYTES = 32;  // of a row, for one product
 // An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
@@ -40,7 +41,8 @@ static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
-// This block's rank in its cluster: launch.cuh makes it x of the grid.
+// This block's rank in its cluster. It is x of the grid, as the grid (launch.cuh) and each cluster
+// (kernel.cuh) are BLOCKS blocks wide.
 __device__ inline int block_rank() { return int(blockIdx.x); }
 
 // T: of A and B; scales are of V elements of K each. BLOCKS of a cluster, of which CTA_GROUP multiply
@@ -83,14 +85,16 @@ struct Config {
   __device__ static int leader() { return CTA_GROUP == 2 ? 0 : block_rank(); }
 };
 
-struct alignas(128) WeightMaps {
+struct alignas(128) WeightMaps {  // maps.cuh relies on the alignment: a kernel writes some of these
   CUtensorMap b, sfb;
 };
 struct Maps {
   CUtensorMap a, sfa, d, d_col;
-  WeightMaps weights;  // of all groups, or patterns
-  bool discrete;       // each group has maps of its own
-  bool kn;             // B is [K,N]; FP8 only
+  WeightMaps weights;  // of all groups; if `discrete`, the patterns, with which nothing may be loaded
+  bool discrete;       // each group has maps of its own, in discrete_maps
+  // B's matrices are [K,N], else [N,K]. The map weights.b, the coordinates in load.cuh and the descriptors
+  // in multiply.cuh must all go by this flag. make_maps accepts true for FP8 only.
+  bool kn;
 };
 
 // The same addresses in all blocks of a cluster: multicasts, commits and products of a pair are passed one

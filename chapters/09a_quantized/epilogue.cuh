@@ -32,8 +32,8 @@ struct Operands {      // of the epilogue, and where its results go
   void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
   Format d_format;
   // These four come together, or all but norm_const are null: `launch` checks it.
-  uint8_t* sfd_row;         // scales of D's rows for each PART columns, in atoms as A's
-  const float* norm_const;  // a factor of all scales
+  uint8_t* sfd_row;         // a scale's code for PART columns of each row, in whole atoms as SFA
+  const float* norm_const;  // [1], above 0: a factor of all scales; read only if there is sfd_row
   void* d_col;              // D once more, with scales of its columns for each 32 rows
   uint8_t* sfd_col;         // those scales: in atoms of 128 columns by four scale blocks
   bool discrete_col_sfd;    // those of a group lie together, as if there were no other group
@@ -59,14 +59,16 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
-  //   `next_col`: of the next part; after the last one any number, also a negative one.
+  //   `next_col`: of the next part; after the last one any number, also a negative one. Before: the parts so
+  //   far, in this order: next_bias_ is that of exactly this part, and codes_ has those of the earlier parts
+  //   of its word.
   __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
-    const int cols = min(PART, n_ - col);  // of this part; 0 or less: D has none, code 0
+    const int cols = min(PART, n_ - col);  // so many columns of the part are D's; 0 or less: none
     float v[PART];
     // [value]
     if (operands_.bias) {
       const float bias = gg::epilogue::bias_of(operands_.bias_format, next_bias_);  // of this lane's column
-      fetch_bias(next_col);
+      fetch_bias(next_col);  // overwrites next_bias_, for the next part; after the last one it is unused
 #pragma unroll
       for (int c = 0; c < PART; ++c)
         v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_, __shfl_sync(~0u, bias, c));
@@ -75,7 +77,9 @@ class Epilogue {
       for (int c = 0; c < PART; ++c) v[c] = gg::epilogue::value_of(__uint_as_float(sums[c]), alpha_, prob_);
     }
     // [/value]
-    if (cols < PART) {  // those from N on are not D's: a bias, or NaN of another group's scales, would count
+    // Columns from N on must not change amax or a scale. B is 0 there, but the bias is column N - 1's. And
+    // 0 times an infinity of A, or times NaN in SFB's padding, is NaN.
+    if (cols < PART) {
 #pragma unroll
       for (int c = 0; c < PART; ++c) v[c] = c < cols ? v[c] : 0;
     }
@@ -91,7 +95,7 @@ class Epilogue {
     // [/order]
   }
 
-  // Who: a whole warp, after the row's last part.
+  // Who: a whole warp, after the row's last part. Does: raises amax to its 32 rows' largest.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
@@ -99,8 +103,8 @@ class Epilogue {
   }
 
  private:
-  // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane. It
-  //   has a part's time to arrive.
+  // Who: a whole warp. Does: starts to load the bias of the 32 columns from `col` on, one in each lane, which
+  //   the next `bias_of` converts. Outside 0 to N - 1 there is none to load: the nearest column's stands in.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(tile_.group) * n_ + max(0, min(col + int(threadIdx.x) % 32, n_ - 1));
     if (operands_.bias) next_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at);
@@ -170,7 +174,7 @@ class Epilogue {
     const int block = col / PART, in_word = block % 4;
     codes_ |= code << 8 * in_word;
     if (++in_codes_ % 4) return;  // they come as 0 1 2 3 or 2 3 0 1, always all four
-    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // rows: offset() does not ask
+    const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // offset() does not use its rows, here 0
     *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
     codes_ = 0;
     // [/codes]
@@ -185,9 +189,9 @@ class Epilogue {
   Tile tile_;
   int row_, n_;
   int in_codes_ = 0;        // parts so far
-  uint32_t codes_ = 0;      // of the scales of up to four parts
+  uint32_t codes_ = 0;      // of the word's parts so far, the rest 0; 0 when a word begins
   uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;    // magnitude of the row's values
+  uint32_t largest_ = 0;    // magnitude of the row's values so far, as bits: no NaN
 };
 
 }  // namespace chapter

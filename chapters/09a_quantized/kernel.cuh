@@ -4,7 +4,10 @@
 //
 // Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K] or [K,N]:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
+//     (where B[g] is [K,N], B[g][k, col])
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
+//     amax[g] = the group's largest |D| before rounding
+// With scales, for each 32 columns of a row a power of two S, D[row, col] is the above * norm_const / S.
 // New here: D_col, D once more with scales for each 32 rows of a column.
 
 #pragma once
@@ -55,7 +58,7 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
     for (int stage = 0; stage < ACCUMULATORS; ++stage) {
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
     }
-    gg::ptx::mbarrier_init(memory.taken_addr, C::CTA_GROUP * STORE_WARPS);
+    gg::ptx::mbarrier_init(memory.taken_addr, C::CTA_GROUP * STORE_WARPS);  // with or without columns
     // Readers: the warps to which the roles below pass `tiles`. They store or load in each block, and
     // multiply in a leader.
     mailbox.init(C::BLOCKS * (STORE_WARPS + 1) + C::BLOCKS / C::CTA_GROUP);
@@ -69,6 +72,8 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_relinquish_alloc_permit<C::CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
+  // A cluster barrier is .aligned: it wants whole warps. Warp 0 is whole after `thread == 0` because ptxas
+  // joins it there; PTX does not promise that. More work for single lanes above wants a __syncwarp here.
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of all blocks are there
   // [columns]
@@ -77,7 +82,8 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
   // [dependent]
-  // All above runs while `plan` does. All below reads the schedule that it writes.
+  // All above may run while `plan` does. Whatever reads or changes `schedule` must stay below.
+  // Other inputs need no wait: they were complete before `plan` began, as its launch is ordinary.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
   const Tiles<C> tiles(mailbox, ends, groups);

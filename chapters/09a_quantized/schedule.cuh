@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The list of all groups' tiles, as in chapter 07a, and the warp of each cluster that takes tiles from it.
-// Here a tile has C::BM rows: what sharing blocks take is one, though each multiplies a half of it alone.
+// Here a tile is what a cluster takes at a time, C::BM rows: a sharing block multiplies one half of it.
 // A mailbox in each block hands their numbers to the other warps, which find the tiles for themselves.
 
 #pragma once
@@ -27,7 +27,9 @@ __device__ struct {
 // One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4
 // .. groups at a time.
 __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int groups, int bm, int bn) {
-  gg::ptx::griddepcontrol_launch_dependents();  // blocks of grouped_gemm may start where there is room
+  // Blocks of grouped_gemm may start where there is room. This orders no memory: the wait in
+  // kernel.cuh keeps them from reading an old schedule.
+  gg::ptx::griddepcontrol_launch_dependents();
   const int thread = int(threadIdx.x), threads = int(blockDim.x);
   __shared__ int counts[PLANNERS];
   if (thread == 0) schedule.next = 0;
@@ -58,12 +60,12 @@ struct Tile {
 
 // How tiles get to the warps that work on them: a ring in each block.
 struct Mailbox {
-  static constexpr int AHEAD = 2;  // tiles that are known before they are begun
+  static constexpr int AHEAD = 2;  // slots: tiles that are known before they are begun; 1 or more
   uint64_t full[AHEAD];            // barriers: a number has come
-  uint64_t empty[AHEAD];           // barriers: all warps of the cluster have read it; rank 0's is used
+  uint64_t empty[AHEAD];           // barriers: all readers of the cluster have read it; rank 0's is used
   int number[AHEAD];               // of a tile; one that is not below the count of tiles ends the work
 
-  __device__ void init(int readers) {  // by one thread; `readers`: warps
+  __device__ void init(int readers) {  // by one thread; `readers`: the warps that call Tiles::next
     for (int i = 0; i < AHEAD; ++i) {
       gg::ptx::mbarrier_init(gg::ptx::shared_addr(&full[i]), 1);
       gg::ptx::mbarrier_init(gg::ptx::shared_addr(&empty[i]), readers);
@@ -72,8 +74,8 @@ struct Mailbox {
 
   // Who: a whole warp. What was sent to this place of the ring.
   __device__ int read(const Ring<AHEAD>& ring) {
-    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
     // [read]
+    gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
     const int read = number[ring.stage];
     __syncwarp();  // all lanes have read it
     // The arrival must not overtake this load: another number would be read. `has_come` is true for each
@@ -94,9 +96,9 @@ __device__ void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic) {
   const int lane = int(threadIdx.x) % 32;
   int number = -1, next = int(blockIdx.y);
   for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
+    // [claim]
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
     __syncwarp();  // all lanes have left the wait before the sends: a late one might miss a phase
-    // [claim]
     number = next;
     next += int(gridDim.y);
     if (dynamic) {

@@ -44,7 +44,8 @@ constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a 
 static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
-// This block's rank in its cluster: launch.cuh makes it x of the grid.
+// This block's rank in its cluster. It is x of the grid, as the grid (launch.cuh) and each cluster
+// (kernel.cuh) are CTA_GROUP blocks wide.
 __device__ inline int block_rank() { return int(blockIdx.x); }
 
 // T: of A and B; scales are of V elements of K each.
@@ -66,19 +67,19 @@ struct Config {
   static constexpr int SFA_COLUMNS = ATOMS * ATOM_COLUMNS, SFB_COLUMNS = BN / ATOM_ROWS * SFA_COLUMNS;
   // [/atoms]
   static_assert(SFA_COLUMNS + SFB_COLUMNS <= SCALE_COLUMNS);
-  // As many as the boxes of maps.cuh bring.
+  // Written to a block's stage: by its boxes of A, B and SFA, and by both blocks' boxes of SFB.
   static constexpr int STAGE_BYTES = A_BYTES + B_BYTES + SFA_BYTES + SFB_BYTES;
   static constexpr int STAGES = (SHARED_BYTES - STORE_WARPS * OUTPUT_BYTES) / STAGE_BYTES;  // slices
   static_assert(STAGES >= 2);  // one is loaded while another one is multiplied
 };
 
-struct alignas(128) WeightMaps {
+struct alignas(128) WeightMaps {  // maps.cuh relies on the alignment: a kernel writes some of these
   CUtensorMap b, sfb;
 };
 struct Maps {
   CUtensorMap a, sfa, c, d;
-  WeightMaps weights;  // of all groups, or patterns
-  bool discrete;       // each group has maps of its own
+  WeightMaps weights;  // of all groups; if `discrete`, the patterns, with which nothing may be loaded
+  bool discrete;       // each group has maps of its own, in discrete_maps
 };
 
 // kernel.cuh lays both blocks out alike: the same offsets in shared memory, the same columns of tensor

@@ -54,7 +54,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     for (int stage = 0; stage < ACCUMULATORS; ++stage) {
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
     }
-    gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);
+    gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);  // with or without columns
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 1);  // who store and load, and who multiplies
     gg::ptx::fence_mbarrier_init();
   }
@@ -65,6 +65,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_relinquish_alloc_permit<CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
+  // A cluster barrier is .aligned: it wants whole warps. Warp 0 is whole after `thread == 0` because ptxas
+  // joins it there; PTX does not promise that. More work for single lanes above wants a __syncwarp here.
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
   // [columns]
@@ -73,10 +75,12 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
   // [dependent]
-  // All above runs while `plan` does. All below reads the schedule that it writes.
+  // All above may run while `plan` does. Whatever reads or changes `schedule` must stay below.
+  // Other inputs need no wait: they were complete before `plan` began, as its launch is ordinary.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
   const Tiles<C> tiles(mailbox, ends, groups);
+  // Those who get `tiles` here are the readers that mailbox.init expects; all call next to the end.
   static_assert(THREADS == 32 * (SCHEDULER + 1));  // the last branch: the STORE_WARPS first warps
   if (warp == SCHEDULER) {
     if (block_rank() == 0) schedule_tiles(mailbox, schedule.first[groups], dynamic);

@@ -29,6 +29,7 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
              d_bits);
   GG_REQUIRE(tile.m == BM && tile.n == BN && tile.cluster == CTA_GROUP, "--tile %dx%d: tiles are 256x256",
              tile.m, tile.n);
+  // Weights may come by address: then this also launches the kernel that makes their maps, on the stream.
   Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
   maps.c = output_map(operands.c_format, operands.c, rows, n);
   maps.d = output_map(operands.d_format, operands.d, rows, n / 2);
@@ -39,8 +40,8 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
              multiprocessors);
   // [dependent]
   // An ordinary launch: when `plan` begins, all earlier work on the stream has ended. grouped_gemm
-  // relies on that for its other inputs. Put no kernel between the two: `.dependent` is about the
-  // one directly before.
+  // relies on that for all that `plan` does not write. Put no kernel between the two: `.dependent`
+  // is about the one directly before.
   plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
   GG_CHECK(cudaGetLastError());
   // x: the rank in the pair, y: which pair. All roles rely on it.
