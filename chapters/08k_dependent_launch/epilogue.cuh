@@ -11,6 +11,15 @@
 
 namespace chapter {
 
+// Each lane has the bias of one column of a part, amax leaves out 32 values where one is NaN, and 32
+// share a scale.
+static_assert(PART == 32);
+static_assert(BN % PART == 0);  // store.cuh: no part ends beyond its accumulator
+// The codes of four parts fill a word, and store.cuh's ATOM_ROWS columns are the parts of whole words.
+static_assert(ATOM_BLOCKS == 4 && ATOM_ROWS == ATOM_BLOCKS * PART);
+// The order of words in SFD_row is the one in which the next product's kernel loads SFA.
+static_assert(gg::ScaleLayout::kAtomRows == ATOM_ROWS && gg::ScaleLayout::kAtomBlocks == ATOM_BLOCKS);
+
 struct Operands {      // of the epilogue, and where its results go
   const float* alpha;  // [G]
   const float* prob;   // [rows]

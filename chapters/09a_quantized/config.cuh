@@ -39,6 +39,7 @@ constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's 
 constexpr int PART = 32;
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
+static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // This block's rank in its cluster. It is x of the grid, as the grid (launch.cuh) and each cluster
