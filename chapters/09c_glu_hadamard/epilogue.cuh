@@ -30,7 +30,7 @@ struct Operands {      // of the epilogue, and where its results go
   __device__ bool butterfly() const { return !w; }
 };
 
-// A storing thread's row of a tile.
+// A storing thread's columns of a row of a tile: those of its half.
 class Epilogue {
  public:
   // `first_col`: the `col` of the first `apply`, whose biases are loaded here.

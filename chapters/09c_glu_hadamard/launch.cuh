@@ -11,9 +11,9 @@
 
 namespace chapter {
 
-// A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; ends[G]; scales in
-// atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB [G][N/128][K/4V][512],
-// rounded up. Rows of A are multiples of 16 bytes, N one of 2 * PART.
+// A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; ends[G] without a 0 in
+// front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB
+// [G][N/128][K/4V][512], rounded up. Rows of A are multiples of 16 bytes, N one of 2 * PART.
 template <class Scale, int V, class T>
 void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,
             const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile, bool dynamic,

@@ -94,7 +94,7 @@ struct Memory {
   WarpSums* warp_sums;   // [CONSUMERS]
   uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;   // [STAGES] barriers: a consumer of each block has multiplied the slice
-  uint32_t turn_addr;    // [CONSUMERS] barriers: this consumer may begin its next tile (multiply.cuh)
+  uint32_t turn_addr;    // [CONSUMERS] barriers: this consumer may begin its next tile (Turns)
   uint32_t landed_addr;  // [CONSUMERS][BOXES] barriers: a box of C has landed
 };
 

@@ -3,7 +3,7 @@
 // Chapter 10b: the gradients of a gated linear unit, in the epilogue of the product that they need.
 //
 // The forward pass made x = GLU(C) prob, [M,N]. The gradient of x is the derivative of the loss by
-// each number of x; epilogue_glu.cuh calls it the loss by x.
+// each number of x.
 // Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K], C [M,2N] and D [M,2N]; B is [G,K,N]:
 //     y[row, col] = alpha[g] * sum over k of A[row, k] * B[g][k, col], the gradient of x[row, col]
 //     D = the gradient of C, dprob [M] that of prob (epilogue_glu.cuh)
@@ -28,8 +28,7 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are
-// dealt out anew.
+// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
 template <class C, class Activation>
 __global__ void __launch_bounds__(C::THREADS, 1)
     glu_gradient(const __grid_constant__ Maps maps, const __grid_constant__ Operands operands,

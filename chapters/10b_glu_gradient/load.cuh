@@ -27,8 +27,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
     for (int slice = 0; slice < slices; ++slice, ring.next()) {
       const int stage = ring.stage, k0 = slice * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // The slice that was in this stage is multiplied: in each block of the cluster, the consumer
-      // whose tile it was of has arrived. In lap 0 there was no such slice (ring.cuh).
+      // empty[stage]: in each block of the cluster the slice that was in this stage is multiplied. In
+      // lap 0 there was none, and the wait returns at once (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, halves * HALF * ROW_BYTES + C::B_BYTES);

@@ -21,29 +21,29 @@
 
 namespace chapter {
 
-// The two consumers multiply in turn: tile 0 is the first one's, tile 1 the second one's, and so
-// on. Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
+// The two consumers multiply in turn: tile 0 is consumer 0's, tile 1 is consumer 1's, and so on.
+// Guarantees: a consumer that has waited for its turn knows that all slices of all tiles before
 // have landed. That is not only for speed, `full` relies on it: a consumer may look at a stage for
-// lap t only after the slice of lap t - 1 has landed there. Until then the last phase of `full`
-// that has ended is t - 2, whose parity is that of lap t. A consumer that did not wait for its turn
-// would find that parity, and multiply a slice that is not there. A consumer passes the turn when
-// it has started the products of its tile's last slice, and those of the slice before have ended,
-// whether the other one has another tile or not. A consumer without a tile does not wait. The phase
-// that then ends is waited for by nobody, which an mbarrier allows.
+// lap t only after lap t - 1 has landed there. Before that the wait for the parity of lap t may
+// return at once (where lap t - 2 was the last to land, or none has landed and t is odd), or when
+// an earlier lap lands. Then the consumer would multiply what is not its slice.
+// A consumer passes the turn when it has started the products of its tile's last slice, and those
+// of the slice before have ended, whether the other one has another tile or not. A consumer without
+// a tile does not wait. The phase that then ends is waited for by nobody, which an mbarrier allows.
 // [turns]
 class Turns {
  public:
   __device__ Turns(uint32_t turn_addr, int consumer) : turn_addr_(turn_addr), phase_(consumer ^ 1) {}
-  // Before a tile's first product. Let i count the consumer's own tiles from 0 on. Phase i of the
-  // second consumer's barrier ends when it may begin its tile i. The first consumer may begin its
-  // tile 0 at once: phase i is for its tile i + 1, and its first wait, for the parity of the phase
-  // before phase 0, returns at once.
+  // Before a tile's first product. Consumer 1 waits for phase 0 of its barrier before its first
+  // tile, for phase 1 before its second one, and so on. Consumer 0 may begin its first tile at
+  // once and waits for phase 0 before its second one. So its first wait is for parity 1, which at
+  // a new mbarrier returns at once.
   __device__ void wait(int consumer) {
     gg::ptx::mbarrier_wait_parity(turn_addr_ + consumer * 8, phase_);
     phase_ ^= 1;
   }
-  // Who: all four warps, when all products of the tile are started, and have ended but for the last
-  // slice's. The tensor cores go on with the other consumer's products.
+  // Who: all four warps of this `consumer`, when all products of its tile are started, and have
+  // ended but for the last slice's. The other one's barrier gets their arrivals.
   __device__ void pass(int consumer) const {
     __syncwarp();  // all lanes have seen the last slice land
     if (threadIdx.x % 32 == 0) gg::ptx::mbarrier_arrive(turn_addr_ + (consumer ^ 1) * 8);
@@ -74,8 +74,8 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
                                                                   .leading_bytes = BK * ROW_BYTES,
                                                                   .stride_bytes = 8 * ROW_BYTES});
   // [/descriptors]
-  // This block does not read the stage any more. wgmma is one operation of the consumer's four
-  // warps, so one thread may speak for them.
+  // This block does not read the stage any more. wgmma is one operation of the consumer's four warps, so one
+  // thread may speak for them.
   const auto release = [&](int stage) {
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
@@ -135,8 +135,8 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
     // [/tile]
     ring.skip(slices);  // those of the other consumer's tile
   }
-  // Blocks of the next kernel may start when each block here has executed this or has ended. They
-  // wait for this whole kernel all the same, so where the line stands changes times alone.
+  // The next kernel waits for the end of this one in griddepcontrol_wait, so no result depends on where
+  // this line stands. The consumer that comes here first counts for its block.
   gg::ptx::griddepcontrol_launch_dependents();
   boxes.finish();
 }

@@ -22,17 +22,17 @@ namespace chapter {
 // number of tiles that were sent here before this one. Invariant: each warp that `received` counts
 // receives every tile that is sent here, and a tile is sent only after all have received the one
 // before. So no warp is two phases behind, which a parity would not show. After its tiles each
-// mailbox is sent an end, for its consumer. The loading warp receives the first of the two ends
-// only, and leaves its loop. So `received` of the other mailbox stays one arrival of each block
-// short. Nothing is sent after an end, so nobody waits for that.
+// mailbox is sent an end, for its consumer. The loading warp receives the first of the two ends only,
+// and leaves its loop. So `received` of the other mailbox stays one arrival of each block short.
+// Nothing is sent after an end, so nobody waits for that.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
   uint64_t received;  // barrier, only used in the first block: all receiving warps of the worker have read it
   Tile tile;
 
-  // Who: one thread. `receivers`: the number of warps that load or are this consumer's, in all
-  // blocks of the worker.
+  // Who: one thread. `receivers`: the number of warps that load or are this consumer's, in all blocks
+  // of the worker.
   __device__ void init(int receivers) {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
@@ -78,14 +78,14 @@ struct Mailbox {
   // [/receive]
 };
 
-// Where a warp gets its worker's tiles. They have the numbers 0, 1, 2 and so on, and a tile of
-// number i comes in mailbox i % 2. Each warp that loads or multiplies has its own receiver, which
-// takes all that is sent to its mailboxes.
+// Where a warp gets its worker's tiles. They have the numbers 0, 1, 2 and so on, and a tile of number i
+// comes in mailbox i % 2. Each warp that loads or multiplies has its own receiver, which takes all that is
+// sent to its mailboxes.
 template <class C>
 class TileReceiver {
  public:
-  // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w
-  // and 2; of the loading warp, 0 and 1.
+  // `begin`, `step`: this warp has the tiles `begin`, begin + step and so on: of a consumer w, w and 2; of
+  // the loading warp, 0 and 1.
   __device__ TileReceiver(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int begin, int step)
       : mailboxes_(mailboxes), mailbox_(begin), step_(step) {}
 
@@ -103,8 +103,8 @@ class TileReceiver {
   int phases_ = 0;      // bit i: that of mailbox i
 };
 
-// Sends a worker's tiles, and an end for each consumer. Who: the scheduling warp of its first
-// block. `counter`: the number of this launch's, from next_counter.
+// Sends a worker's tiles, and an end for each consumer. Who: the scheduling warp of its first block.
+// `counter`: the number of this launch's, from next_counter.
 template <class C>
 __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], const gg::Offsets& offsets,
                                int groups, int n, int counter) {

@@ -105,9 +105,9 @@ __global__ void __launch_bounds__(THREADS)
     for (int j = 0; j < CHUNK; ++j) {
       const float error = sum.of[j] - wanted.of[j];
       mine += error * error;
-      sum.of[j] = scale * error;  // from here on the loss by that sum
+      sum.of[j] = scale * error;  // from here on the gradient of that sum
     }
-    const uint4 by_each = sum.packed();  // and so by each row that is in it
+    const uint4 by_each = sum.packed();  // and so of each row that is in it
     for (int choice = 0; choice < top_k; ++choice) dy[int64_t(row_of[choice]) * chunks + i] = by_each;
   }
   squares[thread] = mine;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 // [/compare]
 
-// dtokens: each of a token's rows of x is that token, so the loss by it is the sum of those of dx.
+// dtokens: each of a token's rows of x is that token, so its gradient is the sum of theirs.
 __global__ void __launch_bounds__(THREADS)
     combine(const uint4* dx, const int32_t* row_of, int top_k, uint4* dtokens, int chunks) {
   overlap_with_neighbours();

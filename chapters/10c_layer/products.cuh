@@ -33,8 +33,8 @@ void product(const Rows& rows, const bf16* a, const bf16* w, Weights how, bf16* 
 void weight_gradient(const Rows& rows, const bf16* a, const bf16* b, float* d, int n, int k,
                      cudaStream_t stream);
 
-// Chapter 10b: dunit = dy [rows,K] W2 [experts,K,N] is the loss by unit = GLU(c) prob. It makes dc
-// [rows,2N], dprob [rows], and dbias [experts,2N], the loss by a bias of c. 10b calls unit x, dunit y.
+// Chapter 10b: dunit = dy [rows,K] W2 [experts,K,N] is the gradient of unit = GLU(c) prob. It makes
+// dc [rows,2N], dprob [rows], and dbias [experts,2N], the gradient of a bias of c. 10b calls unit x, dunit y.
 struct GluTensors {
   const bf16 *dy, *w2, *c;
   const float *alpha, *prob;  // [experts], [rows]

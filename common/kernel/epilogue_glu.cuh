@@ -78,13 +78,13 @@ GG_HD inline float geglu(float gate, float up, float prob) {
 
 // Gradients that the backward pass through an activation gives, of one gate and one up.
 struct GluGradient {
-  float gate, up;  // the loss by the gate, and by the up
-  float prob;      // this output's part of the loss by prob
+  float gate, up;  // of the gate, and of the up
+  float prob;      // this output's part of that of prob
 };
 
-// The gradients of the output x = a u prob with a = gate sigma(gate) and u = up, y being the loss
-// by x. In f32, each product rounded by itself, but for the slope, which is one product and a sum
-// that may be rounded together:
+// The gradients of gate, up and prob, y being that of x = a u prob; a = gate sigma(gate), u = up.
+// In f32, each product rounded by itself, but for the slope, which is one product and a sum that
+// may be rounded together:
 //     h = y prob        gate: (h u) slope        up: h a        prob: y (a u)
 //     slope = s + a (1 - s), the derivative of a, with s = sigma(gate)
 // An infinite gate gives NaN for the gate, as a NaN does: the slope has 0 times infinity.

@@ -42,9 +42,9 @@ struct LayerTensors {
   bf16* c;      // [rows, 2 inner] *  x W1^T: 32 gates, their 32 ups, the next gates ..
   bf16* unit;   // [rows, inner] *    GLU(c) prob
   bf16* y;      // [rows, hidden]     unit W2^T
-  bf16* dy;     // [rows, hidden] *   the loss by y
+  bf16* dy;     // [rows, hidden] *   the gradient of y
   float* loss;  // [tokens]           each token's part of the loss
-  // The backward pass writes these: the loss by each.
+  // The backward pass writes these: gradients.
   bf16* dc;              // [rows, 2 inner]
   bf16* dx;              // [rows, hidden]
   bf16* dtokens;         // [tokens, hidden]

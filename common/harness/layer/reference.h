@@ -66,7 +66,7 @@ class Sum {
   double magnitudes_ = 0;
 };
 
-// The unit's output of a gate and its up, and the loss by all three, from the loss by that output.
+// The unit's output of a gate, its up and prob; and the gradients of all three, from that of unit.
 template <class Number>
 Number unit_of(Number gate, Number up, Number prob) {
   return rounded(gate * sigma(gate) * up * prob);
@@ -82,7 +82,7 @@ struct GluDerivative {
   }
 };
 
-// A step depends on these; a gradient is the loss by one of them. Each in the layout that
+// A step depends on these, and each has a gradient. Each in the layout that
 // LayerTensors names. BIAS [experts, 2 inner] is added to c: zeros, as the layer has none.
 enum Of { TOKENS, W1, W2, PROB, BIAS, ALL };
 template <class Number>
@@ -128,7 +128,7 @@ class Reference {
     return loss.in_f32();
   }
 
-  // After `loss`: that loss by all parameters.
+  // After `loss`: the gradients of all parameters.
   Parameters<Number> gradients() {
     for (int of = 0; of < ALL; ++of) sums_[size_t(of)].resize(p_[size_t(of)].size());
     for (int row = 0; row < rows_; ++row) backward(row);
@@ -170,7 +170,7 @@ class Reference {
     }
   }
 
-  // Adds a row to the sums. First comes its row of dc, from which the loss by its token follows.
+  // Adds a row to the sums. First comes its row of dc, from which its token's gradient follows.
   void backward(int row) {
     const Number *const dy = &dy_[at(row, hidden_)], *const c = &c_[at(row, 2 * inner_)];
     std::vector<Number> dc(2 * size_t(inner_));
