@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 07j: few tiles: the blocks of a cluster have one together.
+// Chapter 07j: where tiles are few, the blocks of a cluster have one together.
 //
 // Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]

@@ -21,6 +21,8 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
   for (int tile_rows = STEP; tile_rows <= C::BM; tile_rows += STEP) {
     maps.a[tile_rows / STEP - 1] = gg::make_swizzled_map(a, {k, rows}, {BK, tile_rows / C::CLUSTER});
   }
+  // A cluster is BLOCKS blocks with consecutive numbers: block b is in cluster b / BLOCKS and has
+  // rank b % BLOCKS there. The grid must be a multiple of BLOCKS. schedule_tiles relies on it.
   gg::launch_kernel({.grid = dim3(unsigned(gg::multiprocessors() / C::BLOCKS * C::BLOCKS)),
                      .threads = C::THREADS,
                      .shared_bytes = C::SHARED_BYTES,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The scheduling warp finds its worker's tiles in the offsets. It sends each to the warps of all
-// its blocks that load and multiply, while they have the tile before. It claims a tile only when
-// the mailbox is empty. It waits for its own mailbox's `received` and signals the `sent` of all.
-// If the guess holds it leaves the first tile out; if no worker has another one, it sends nothing.
+// A worker has one scheduling warp, in its first block. It claims the worker's tiles, finds them in
+// the offsets, and sends each to the warps of all blocks that load and multiply, while they have the
+// tile before. So the blocks of a worker have the same tiles, however these are chosen. It waits for
+// its own mailbox's `received` and signals the `sent` of all. If the guess holds it leaves the first
+// tile out; if no worker has another one, it sends nothing.
 
 #pragma once
 
@@ -25,7 +26,9 @@ namespace chapter {
 // A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
 // tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
 // a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
-// would not show.
+// would not show. To receive tile i, a warp needs slices of the tiles before it or of a wrong guess, and none
+// of tile i. So tile i + 1 is sent without any slice of tile i, and a consumer may wait for it before it has
+// released the last slice of tile i, but not before it has released those of tile i - 1.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -71,7 +74,7 @@ struct Mailbox {
     // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
     // registers: has_come is always true, but the compiler cannot know what memory holds, and must
     // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
-    // out. For the same reason the comparison waits for all lanes: one instruction loads for them.
+    // out. The other lanes' words are there with lane 0's: one machine instruction loads for all.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
@@ -121,10 +124,13 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l. Guess numbers tiles in the same way: change both together.
+// first_group_ + l. Tiles are counted in int: each has at least 144 bytes of B and D (one row, 8
+// columns, K = 8), so 2^31 of them have over 300 GB. Rows too: an offset is below 2^31 (gg::Offsets).
+// Guess numbers tiles in the same way: change both together.
 template <class C>
 class TileFinder {
  public:
+  // Reads global memory: only after griddepcontrol_wait.
   __device__ TileFinder(const gg::Offsets& offsets, int groups, int n)
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::COLUMNS - 1) / C::COLUMNS) {
     read_offsets();
@@ -178,7 +184,7 @@ class TileFinder {
     const int last_tiles = all_tiles - whole_tiles_;
     // A piece of an average tile gets the least whole steps with which all pieces have room in one
     // round. No divisor is 0: there are tiles, and at most `workers` are left. Any pieces_ would
-    // give the right D, for `find` cuts each tile's own rows.
+    // give the right D if it is 1 or more, for `find` cuts each tile's own rows.
     const int average_steps = (offsets_[groups_] - 1) / tiles_m / STEP + 1;
     const int most_pieces = workers / last_tiles;
     const int steps_of_piece = (average_steps + most_pieces - 1) / most_pieces;
@@ -186,17 +192,19 @@ class TileFinder {
     indices_ = whole_tiles_ + last_tiles * pieces_;
   }
   // [/plan]
-  // The number of indices: of whole tiles, and of all pieces, with rows or
-  // without. Before: plan_last_round.
+  // The number of indices: of whole tiles, and of all pieces, with rows or without. `find` has a
+  // tile or piece for each index below it, and for no other, as `claim` relies on. So both count by
+  // tiles_in_column and tiles_n_. Before: plan_last_round.
   __device__ int indices() const { return indices_; }
 
  private:
-  // The tile of this index, if none were cut. An index may be that of the call before or
-  // more, never less: the search does not go back to groups before first_group_, and would
-  // return a wrong tile.
+  // The tile of this index, if none were cut. An index may be that of the call before or more,
+  // never less: it never goes back to groups before first_group_, and would return a wrong tile,
+  // even outside D.
   __device__ Tile find_uncut(int index) {
     for (;;) {
-      // Lanes whose group ends after this tile.
+      // Lanes whose group ends after this tile. The first one's group has it, and so has rows: a group
+      // without rows ends where the one before it ends.
       const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);
       if (after != 0) return tile_of(index, __ffs(after) - 1);
       first_group_ += 32;
@@ -217,7 +225,7 @@ class TileFinder {
     }
     tiles_m_end_ += tiles_m_before_;
   }
-  // The tile of this index. It is in the group of lane `owner`.
+  // The tile of this index. It is in the group of lane `owner`, which has rows.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
@@ -266,6 +274,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS>& mailbox, const Guess<C>& gues
   const int slices = slices_of<C>(k, 0).count;
   finder.plan_last_round(workers);  // the first tile, guessed or sent already, need not wait for it
   const int indices = finder.indices();
+  // All workers decide alike, for it depends only on the launch's offsets and sizes.
   const bool claims = indices > workers && slices >= LEAST_SLICES;
   while (more) {
     Tile tile;

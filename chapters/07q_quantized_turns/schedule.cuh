@@ -78,7 +78,7 @@ struct Mailbox {
     // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
     // registers: has_come is always true, but the compiler cannot know what memory holds, and must
     // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
-    // out. For the same reason the comparison waits for all lanes: one instruction loads for them.
+    // out. The other lanes' words are there with lane 0's: one machine instruction loads for all.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
@@ -135,10 +135,13 @@ class TileReceiver {
 };
 
 // Finds tiles by their index, which counts those of all groups. Who: a whole warp. Lane l has group
-// first_group_ + l. Guess numbers tiles in the same way: change both together.
+// first_group_ + l. Tiles are counted in int: each has at least 144 bytes of B and D (one row, 8
+// columns, K = 8), so 2^31 of them have over 300 GB. Rows too: an offset is below 2^31 (gg::Offsets).
+// Guess numbers tiles in the same way: change both together.
 template <class C>
 class TileFinder {
  public:
+  // Reads global memory: only after griddepcontrol_wait.
   __device__ TileFinder(const gg::Offsets& offsets, int groups, int n)
       : offsets_(offsets), groups_(groups), tiles_n_((n + C::COLUMNS - 1) / C::COLUMNS) {
     read_offsets();
@@ -192,7 +195,7 @@ class TileFinder {
     const int last_tiles = all_tiles - whole_tiles_;
     // A piece of an average tile gets the least whole steps with which all pieces have room in one
     // round. No divisor is 0: there are tiles, and at most `workers` are left. Any pieces_ would
-    // give the right D, for `find` cuts each tile's own rows.
+    // give the right D if it is 1 or more, for `find` cuts each tile's own rows.
     const int average_steps = (offsets_[groups_] - 1) / tiles_m / STEP + 1;
     const int most_pieces = workers / last_tiles;
     const int steps_of_piece = (average_steps + most_pieces - 1) / most_pieces;
@@ -200,17 +203,19 @@ class TileFinder {
     indices_ = whole_tiles_ + last_tiles * pieces_;
   }
   // [/plan]
-  // The number of indices: of whole tiles, and of all pieces, with rows or
-  // without. Before: plan_last_round.
+  // The number of indices: of whole tiles, and of all pieces, with rows or without. `find` has a
+  // tile or piece for each index below it, and for no other, as `claim` relies on. So both count by
+  // tiles_in_column and tiles_n_. Before: plan_last_round.
   __device__ int indices() const { return indices_; }
 
  private:
-  // The tile of this index, if none were cut. An index may be that of the call before or
-  // more, never less: the search does not go back to groups before first_group_, and would
-  // return a wrong tile.
+  // The tile of this index, if none were cut. An index may be that of the call before or more,
+  // never less: it never goes back to groups before first_group_, and would return a wrong tile,
+  // even outside D.
   __device__ Tile find_uncut(int index) {
     for (;;) {
-      // Lanes whose group ends after this tile.
+      // Lanes whose group ends after this tile. The first one's group has it, and so has rows: a group
+      // without rows ends where the one before it ends.
       const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);
       if (after != 0) return tile_of(index, __ffs(after) - 1);
       first_group_ += 32;
@@ -231,7 +236,7 @@ class TileFinder {
     }
     tiles_m_end_ += tiles_m_before_;
   }
-  // The tile of this index. It is in the group of lane `owner`.
+  // The tile of this index. It is in the group of lane `owner`, which has rows.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);

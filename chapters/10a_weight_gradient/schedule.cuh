@@ -75,7 +75,7 @@ struct Mailbox {
     // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
     // registers: has_come is always true, but the compiler cannot know what memory holds, and must
     // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
-    // out. For the same reason the comparison waits for all lanes: one instruction loads for them.
+    // out. The other lanes' words are there with lane 0's: one machine instruction loads for all.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
