@@ -415,8 +415,8 @@ void Races::conflict(Warp& warp, const Instr& instr, int lane, size_t cell, bool
             "loaded value: such an arrival overtakes loads. Make it depend on a comparison of the value, or "
             "use mbarrier.arrive.release.cluster, which costs a fence"
       : some_told
-          ? "a lane of that warp arrived at an mbarrier before the lanes had met: __syncwarp() first. "
-            "A shuffle or a vote orders no memory"
+          ? "a lane of that warp arrived at an mbarrier before the lanes had met: __syncwarp() first, or a "
+            "barrier if the lane arrives for several warps. A shuffle or a vote orders no memory"
       : !wrote
           ? "a barrier is missing: before this write if the other wanted the old contents, behind it if it "
             "wanted the new ones"
