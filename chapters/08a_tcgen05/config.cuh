@@ -10,7 +10,7 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3; w reaches the 32 lanes of tensor memory from 32 * w on
+constexpr int STORE_WARPS = 4;  // warps 0 to 3; warp w reaches 32 lanes of tensor memory from 32 * (w % 4) on
 constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1;
 constexpr int THREADS = 32 * (STORE_WARPS + 2);
 
@@ -22,7 +22,7 @@ constexpr int PRODUCT_K = 16;             // depth of a product: 32 bytes, for a
 static_assert(BK % PRODUCT_K == 0);       // a slice is a whole number of products
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
-// T: of A and B. D: of D. BN: columns of a tile.
+// T: the type of A and B. D: the type of D. BN: columns of a tile.
 template <class T_, class D_, int BN_, class Offset_>
 struct Config {
   using T = T_;
@@ -47,8 +47,8 @@ struct Maps {
 
 struct Memory {
   // Shared memory.
-  uint32_t a_tile_addr;    // [STAGES][BM][BK]: A's rows of each slice, swizzled
-  uint32_t b_tile_addr;    // [STAGES][BN][BK]: B's rows of each slice, swizzled
+  uint32_t a_tile_addr;    // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;    // [STAGES][BN][BK], swizzled
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.

@@ -54,8 +54,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     // Other blocks may allocate now. There are none: shared memory has room for one block.
     gg::ptx::tcgen05_relinquish_alloc_permit();
   }
-  // No fence of tcgen05 stands here or before dealloc: alloc and dealloc are synchronous, unlike
-  // loads and products, so a barrier alone orders them.
+  // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
   __syncthreads();  // the barriers are there for all threads and for TMA, and so is tensor memory
   memory.sums = sums_slot;
   // [/alloc]

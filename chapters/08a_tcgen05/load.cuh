@@ -23,7 +23,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // The slice that was in this stage has been multiplied. The first time round there was nothing.
+      // The slice that was in this stage has been multiplied; in lap 0 nothing was there.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       // [load]
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::STAGE_BYTES);

@@ -26,13 +26,14 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
     // From here on one lane, which alone counts in `ring` and `accumulator`. No instruction of the
     // whole warp may stand below: the others wait in the next `tiles.next`.
     if (!elected) continue;
-    // The sums that this accumulator had before have been read. Its first tile goes on at once.
+    // The sums that were here have been read. The fence after the wait for `full`, which
+    // follows, serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr + accumulator.stage * 8, accumulator.phase ^ 1);
     const gg::ptx::TmemAddr sums = gg::ptx::tmem_at(memory.sums, 0, accumulator.stage * C::BN);
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // the slice has landed
-      gg::ptx::tcgen05_fence_after();  // products below stay after this wait, and that for `taken`
+      gg::ptx::tcgen05_fence_after();
       const auto a = gg::ptx::tcgen05_desc_k_major_128b(memory.a_tile_addr + stage * C::A_BYTES);
       const auto b = gg::ptx::tcgen05_desc_k_major_128b(memory.b_tile_addr + stage * C::B_BYTES);
       for (int kk = 0; kk < BK; kk += PRODUCT_K) {  // kk elements are kk * 2 bytes of each row

@@ -10,7 +10,7 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int STORE_WARPS = 4;  // warps 0 to 3; warp w reaches 32 lanes of tensor memory from 32 * (w % 4) on
 constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1;
 constexpr int THREADS = 32 * (STORE_WARPS + 2);
 
@@ -32,7 +32,7 @@ static_assert(PAD_ROWS % BM == 0);        // tiles have all their rows
 static_assert(BM == ATOM_ROWS);           // a slice has one atom of SFA: one in TMA's box, and one copy
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
-// T: of A and B. D: of D. BN: columns of a tile.
+// T: the type of A and B. D: the type of D. BN: columns of a tile.
 template <class T_, class D_, int BN_>
 struct Config {
   using T = T_;

@@ -2,7 +2,7 @@
 //
 // Chapter 08b: eight bits an element, and a scale for each 32 of them.
 //
-// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
+// Group g has rows ends[g-1] .. ends[g]-1 of A and D, a multiple of PAD_ROWS; B[g] is [N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * SFA[row, k/32] * B[g][col, k] * SFB[g][col, k/32]
 // New here: block scales, which the tensor core multiplies by on its way through K.
 
@@ -27,6 +27,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
+  // full, empty, ready, taken, one after the other: the four addresses below are these arrays'.
   __shared__ uint64_t bars[2 * STAGES + 2 * C::ACCUMULATORS];
   __shared__ gg::ptx::TmemAddr sums_slot;
   Memory memory;
@@ -63,6 +64,8 @@ __global__ void __launch_bounds__(THREADS, 1)
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, C::ACCUMULATORS * C::BN);
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
+  // Each role walks through the same tiles and slices, and counts its stages and accumulators for
+  // itself: if one counted differently, another could wait for ever.
   const Tiles<C> tiles(ends, groups);
   if (warp == LOADER) {
     load_tiles<C>(maps, memory, tiles, n, k);
@@ -72,7 +75,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     store_tiles<C>(d, memory, tiles, n);
   }
   __syncwarp();     // one lane multiplied, or loaded
-  __syncthreads();  // nobody uses tensor memory any more
+  __syncthreads();  // the last tile's sums are complete and have been read: tensor memory is unused
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS>(memory.sums);
 }
 

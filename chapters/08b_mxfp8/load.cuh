@@ -16,7 +16,7 @@ namespace chapter {
 
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
-  const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
+  const bool elected = gg::ptx::elect();  // one lane loads and counts in `ring`; all 32 find tiles
   const int k_tiles = (k + BK - 1) / BK;
   const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
   Ring<C::STAGES> ring;
@@ -27,7 +27,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // The slice that was in this stage has been multiplied. The first time round there was nothing.
+      // The slice that was in this stage has been multiplied; in lap 0 nothing was there.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       // [load]
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, C::STAGE_BYTES);

@@ -11,7 +11,7 @@ namespace chapter {
 
 constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
 
-// At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
+// At a fixed address: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
 __device__ struct {
   int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
 } schedule;
@@ -26,15 +26,15 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int 
     if (rows < 0 || rows % PAD_ROWS != 0) __trap();  // else rows have no tile, or wrong scales
     counts[thread] = rows / bm * ((n + bn - 1) / bn);
     for (int step = 1; step < threads; step *= 2) {
-      __syncthreads();  // sums of `step` groups are there
+      __syncthreads();  // sums of up to `step` groups are written
       const int below = thread >= step ? counts[thread - step] : 0;
-      __syncthreads();  // and have been read
+      __syncthreads();  // and read, before they are overwritten
       counts[thread] += below;
     }
     if (g < groups) schedule.first[g + 1] = earlier + counts[thread];
-    __syncthreads();
+    __syncthreads();  // the sum of the whole batch is written
     earlier += counts[threads - 1];
-    __syncthreads();  // everybody knows where the next batch begins
+    __syncthreads();  // and read by all, before the next batch overwrites it
   }
 }
 

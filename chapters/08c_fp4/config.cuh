@@ -10,7 +10,7 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 4;  // warps 0 to 3: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int STORE_WARPS = 4;  // warps 0 to 3; warp w reaches 32 lanes of tensor memory from 32 * (w % 4) on
 constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1;
 constexpr int THREADS = 32 * (STORE_WARPS + 2);
 
@@ -46,7 +46,7 @@ struct Config {
   static constexpr int SFA_BYTES = ATOMS * ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * SFA_BYTES;
   static constexpr int SFA_COLUMNS = ATOMS * ATOM_COLUMNS, SFB_COLUMNS = BN / ATOM_ROWS * SFA_COLUMNS;
   // [/atoms]
-  // Two tiles of sums if they fit beside the scales, or one.
+  // Two tiles of sums if they fit beside the scales of one slice, or one.
   static constexpr int ACCUMULATORS = 2 * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS ? 2 : 1;
   static_assert(ACCUMULATORS * BN + SFA_COLUMNS + SFB_COLUMNS <= gg::ptx::TMEM_COLUMNS);
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice

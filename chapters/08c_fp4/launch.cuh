@@ -46,6 +46,7 @@ void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint
                                 .box = {ATOM_BYTES / 4, ATOMS, box_rows}});
   };
   // [/map]
+  // How many atoms so many rows take. (ATOM_ROWS: the rows of one atom.)
   const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // The bytes of these four boxes are STAGE_BYTES of config.cuh. If N ends inside a tile, SFB's box
   // may reach past the group's atoms: what it brings then scales columns that are not stored.

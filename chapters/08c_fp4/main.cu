@@ -5,6 +5,7 @@
 
 template <int V, class Scale>
 using Fp4 = gg::BlockScaled<gg::e2m1, V, Scale, bf16>;
+
 int main(int argc, char** argv) {
   const gg::Chapter info = {
       .k_multiple = 32,

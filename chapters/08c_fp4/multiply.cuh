@@ -68,7 +68,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       // [/multiply]
       gg::ptx::tcgen05_commit(memory.empty_addr + stage * 8);  // arrives when products and copies are done
     }
-    gg::ptx::tcgen05_commit(memory.ready_addr + accumulator.stage * 8);  // and the tile's
+    gg::ptx::tcgen05_commit(memory.ready_addr + accumulator.stage * 8);  // .. when the tile's are done
     accumulator.next();
   }
 }

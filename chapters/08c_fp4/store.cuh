@@ -30,7 +30,7 @@ template <class C>
 __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> tiles, int n) {
   using D = typename C::D;
   const int warp = int(threadIdx.x) / 32;
-  const int r = int(threadIdx.x);  // this thread's row, and its lane of tensor memory
+  const int r = int(threadIdx.x);  // this thread's row, and its lane of tensor memory: warps 0 to 3
   Ring<C::ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     D* row = d + int64_t(tile.row0 + r) * n;
@@ -50,7 +50,7 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
       }
     }
     gg::ptx::tcgen05_fence_before();
-    // elect waits for all lanes, and each has waited for its loads: the warp has read its rows.
+    // Each lane has waited for its loads, and elect waits for all lanes: one may arrive for the warp.
     if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive(memory.taken_addr + accumulator.stage * 8);
     }

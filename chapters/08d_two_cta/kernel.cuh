@@ -2,7 +2,7 @@
 //
 // Chapter 08d: two blocks compute one tile, and each loads half of the tile's B.
 //
-// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
+// Group g has rows ends[g-1] .. ends[g]-1 of A and D, a multiple of PAD_ROWS; B[g] is [N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 // New here: one thread starts the products of a pair of blocks, which read half of B from each block.
 
@@ -28,11 +28,13 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
+  // full, empty, ready, taken, one after the other: the four addresses below are these arrays'.
   __shared__ uint64_t bars[2 * STAGES + 2 * ACCUMULATORS];
   __shared__ gg::ptx::TmemAddr sums_slot;
   Memory memory;
   memory.a_tile_addr = gg::ptx::shared_addr(shared);
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  // After all A and B, whose stages begin at multiples of 1024 bytes; atoms need multiples of 128.
   memory.sfa_tile_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
   memory.sfb_tile_addr = memory.sfa_tile_addr + STAGES * C::SFA_BYTES;
   memory.full_addr = gg::ptx::shared_addr(bars);
@@ -66,6 +68,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, ACCUMULATORS * BN);
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
+  // Each role walks through the same tiles and slices, and counts its stages and accumulators for
+  // itself: if one counted differently, another could wait for ever.
   const Tiles<C> tiles(ends, groups);
   if (warp == LOADER) {
     load_tiles<C>(maps, memory, tiles, n, k);

@@ -45,12 +45,14 @@ __device__ void store_tiles(typename C::D* d, const Memory& memory, Tiles<C> til
 #pragma unroll
       for (int c = 0; c < 32; c += 16 / int(sizeof(D))) {
         const int col = tile.col0 + c0 + c;
+        // N is a multiple of 8, so these 16 bytes are all inside D or all outside. Groups are padded,
+        // so every row is the group's.
         if (col < n) *reinterpret_cast<uint4*>(row + col) = pack<D>(part + c);
       }
     }
     // [taken]
     gg::ptx::tcgen05_fence_before();
-    // elect waits for all lanes, and each has waited for its loads: the warp has read its rows.
+    // Each lane has waited for its loads, and elect waits for all lanes: one may arrive for the warp.
     if (gg::ptx::elect()) {
       gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr + accumulator.stage * 8, 0));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A ring of places, each with mbarriers of its own, as a role walks through it.
+// A ring of stages, accumulators or slots, each with mbarriers of its own, as a role walks through it.
 
 #pragma once
 
@@ -8,7 +8,7 @@ namespace chapter {
 
 template <int SIZE>
 struct Ring {
-  int stage = 0, phase = 0;  // phase: how often round, as a parity
+  int stage = 0, phase = 0;  // phase: the parity of the lap, one use of the whole ring
   __device__ void next() {
     if (++stage == SIZE) {
       stage = 0;

@@ -2,7 +2,7 @@
 //
 // Chapter 08k: the kernel starts while the schedule is still being written.
 //
-// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
+// Group g has rows ends[g-1] .. ends[g]-1 of A and D, a multiple of PAD_ROWS; B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
 //     amax[g] = the group's largest |D| before rounding
@@ -32,6 +32,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   constexpr int STAGES = C::STAGES;
   const int thread = int(threadIdx.x), warp = thread / 32;
   extern __shared__ __align__(1024) unsigned char shared[];
+  // full, empty, ready, taken, one after the other: the four addresses below are these arrays'.
   __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1];
   __shared__ Mailbox mailbox;
   __shared__ gg::ptx::TmemAddr sums_slot;
@@ -41,6 +42,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.a_tile_addr = gg::ptx::shared_addr(shared) + STORE_WARPS * OUTPUT_BYTES;
   // [/output]
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  // After all A and B, whose stages begin at multiples of 1024 bytes; atoms need multiples of 128.
   memory.sfa_tile_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
   memory.sfb_tile_addr = memory.sfa_tile_addr + STAGES * C::SFA_BYTES;
   memory.full_addr = gg::ptx::shared_addr(bars);
@@ -80,6 +82,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   // Other inputs need no wait: they were complete before `plan` began, as its launch is ordinary.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
+  // Each role walks through the same tiles and slices, and counts its stages and accumulators for
+  // itself: if one counted differently, another could wait for ever.
   const Tiles<C> tiles(mailbox, ends, groups);
   // Those who get `tiles` here are the readers that mailbox.init expects; all call next to the end.
   static_assert(THREADS == 32 * (SCHEDULER + 1));  // the last branch: the STORE_WARPS first warps

@@ -17,7 +17,7 @@ namespace chapter {
 
 constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;
 
-// At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
+// At a fixed address: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
 __device__ struct {
   int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
   int next;                   // the first number that nobody has claimed
@@ -34,18 +34,18 @@ __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int 
   if (thread == 0) schedule.next = 0;
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     const int g = batch + thread, rows = g < groups ? ends[g] - (g > 0 ? ends[g - 1] : 0) : 0;
-    if (rows < 0 || rows % PAD_ROWS != 0) __trap();  // no tile would have the last rows
+    if (rows < 0 || rows % PAD_ROWS != 0) __trap();  // else rows have no tile, or wrong scales
     counts[thread] = rows / bm * ((n + bn - 1) / bn);
     for (int step = 1; step < threads; step *= 2) {
-      __syncthreads();  // sums of `step` groups are there
+      __syncthreads();  // sums of up to `step` groups are written
       const int below = thread >= step ? counts[thread - step] : 0;
-      __syncthreads();  // and have been read
+      __syncthreads();  // and read, before they are overwritten
       counts[thread] += below;
     }
     if (g < groups) schedule.first[g + 1] = earlier + counts[thread];
-    __syncthreads();
+    __syncthreads();  // the sum of the whole batch is written
     earlier += counts[threads - 1];
-    __syncthreads();  // everybody knows where the next batch begins
+    __syncthreads();  // and read by all, before the next batch overwrites it
   }
 }
 

@@ -12,7 +12,7 @@
 
 namespace chapter {
 
-constexpr int STORE_WARPS = 8;  // warps 0 to 7: warp w reaches lanes 32 * (w % 4) on of tensor memory
+constexpr int STORE_WARPS = 8;  // warps 0 to 7; warp w reaches 32 lanes of tensor memory from 32 * (w % 4) on
 constexpr int LOADER = STORE_WARPS, MULTIPLIER = STORE_WARPS + 1, SCHEDULER = STORE_WARPS + 2;
 constexpr int THREADS = 32 * (STORE_WARPS + 3);
 
@@ -24,10 +24,12 @@ static_assert(32 * STORE_WARPS == 2 * BLOCK_ROWS);    // store.cuh: warps w and 
 constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a tile
 constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
 constexpr int PRODUCT_BYTES = 32;                     // of a row, for one product
-// An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory a column is 32 rows.
+// An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory it has four
+// columns, each with 32 rows, four times the same, 32 lanes apart.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;
 constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 32;
-constexpr int PAD_ROWS = 256;                                       // groups have multiples of so many rows
+// Groups have multiples of so many rows, which `plan` checks.
+constexpr int PAD_ROWS = 256;
 static_assert(PAD_ROWS % BM == 0);                                  // tiles have all their rows
 static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin and end with atoms
 // Tiles of sums in tensor memory, at columns 0 and 208: they share 48 columns, since the last
@@ -47,7 +49,7 @@ constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like ha
 // (kernel.cuh) are CTA_GROUP blocks wide.
 __device__ inline int block_rank() { return int(blockIdx.x); }
 
-// T: of A and B; scales are of V elements of K each.
+// T: the type of A and B. V neighbours along K share a scale, of type Scale.
 template <class T_, class Scale_, int V_>
 struct Config {
   using T = T_;
@@ -61,7 +63,7 @@ struct Config {
   static constexpr int B_BYTES = BN / CTA_GROUP * ROW_BYTES;
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
   // [atoms]
-  static constexpr int ATOMS = BK / V / ATOM_BLOCKS;  // of a slice's scales, side by side along K
+  static constexpr int ATOMS = BK / V / ATOM_BLOCKS;  // along K in a slice, for each 128 rows
   static constexpr int SFA_BYTES = ATOMS * ATOM_BYTES, SFB_BYTES = BN / ATOM_ROWS * SFA_BYTES;
   static constexpr int SFA_COLUMNS = ATOMS * ATOM_COLUMNS, SFB_COLUMNS = BN / ATOM_ROWS * SFA_COLUMNS;
   // [/atoms]
@@ -103,7 +105,7 @@ struct Memory {
   // Columns of tensor memory.
   gg::ptx::TmemAddr sums;  // [BN] of accumulator 0; the other one is ACCUMULATOR_STEP further
   gg::ptx::TmemAddr sfa;   // [ATOMS][4]
-  gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]
+  gg::ptx::TmemAddr sfb;   // [ATOMS][BN / 128][4]: not as in shared memory, multiply.cuh says why
 };
 
 }  // namespace chapter

@@ -98,7 +98,7 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   // [/patterns]
   if (discrete) {
     constexpr int threads = 256;
-    static_assert(threads % 32 == 0 && threads <= PLANNERS);          // of_warp has a place for each warp
+    static_assert(threads % 32 == 0 && threads <= PLANNERS);          // of_warp has room for each warp
     const int blocks = (groups + threads / 32 - 1) / (threads / 32);  // a warp for each group
     make_discrete_maps<<<unsigned(blocks), threads, 0, stream>>>(
         maps.weights, reinterpret_cast<const void* const*>(weights.b_ptrs),

@@ -19,7 +19,7 @@ namespace chapter {
 
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
-  const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
+  const bool elected = gg::ptx::elect();  // one lane loads and counts in `ring`; all 32 find tiles
   const int rank = block_rank();
   static_assert(BN / ATOM_ROWS == CTA_GROUP);  // a row of SFB's atoms for each rank to load
   const bool kn = C::IN_BYTE == 1 && maps.kn;  // the layout of weights.b; FP4 is always [N,K]
@@ -43,7 +43,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
       const uint32_t full_addr = memory.full_addr + stage * 8;  // tma_load_3d_pair makes it rank 0's
-      // The slice that was in this stage has been multiplied. The first time round there was nothing.
+      // The slice that was in this stage has been multiplied; in lap 0 nothing was there.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       const uint32_t sfb_addr = memory.sfb_tile_addr + stage * C::SFB_BYTES;
       // [load]
@@ -58,7 +58,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       gg::ptx::tma_load_3d_pair(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row,
                                 full_addr);
       // Each block needs the scales of all columns. Each loads those of its own half of B, for both.
-      // Beyond N they may be another group's.
+      // Beyond N they may be another group's, for columns that are not stored.
       gg::ptx::tma_load_3d_pair_multicast(sfb_addr + rank * (C::SFB_BYTES / CTA_GROUP), &weights.sfb, 0,
                                           atom0, sfb_row + rank, full_addr, PAIR_MASK);
       // [/load]

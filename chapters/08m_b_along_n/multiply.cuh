@@ -52,15 +52,16 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
                         : gg::ptx::tcgen05_desc_k_major_128b(b_addr);
       // [/descriptor]
       // [scales]
-      // All slices use the same columns: copies must execute after this thread's earlier products, which PTX
-      // does not promise in words.
+      // All slices use the same columns: these copies must execute after the products of the slice
+      // before, which read them. This is assumed: PTX does not promise it.
       const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
       const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
       for (int atom = 0; atom < C::ATOMS; ++atom) {
         gg::ptx::tcgen05_cp_32x128b_warpx4<CTA_GROUP>(gg::ptx::tmem_at(memory.sfa, 0, atom * ATOM_COLUMNS),
                                                       gg::ptx::tcgen05_advance(sfa_desc, atom * ATOM_BYTES));
         for (int i = 0; i < BN / ATOM_ROWS; ++i) {  // 128 columns of B each
-          // Shared memory has the atoms of 128 columns together, tensor memory those of four scale blocks.
+          // `from`: along K first, as TMA brings them. `to`: along B's columns first, as products
+          // find them: column c's scales are c / 32 columns after the address that a product gets.
           const int from = i * C::ATOMS + atom, to = atom * (BN / ATOM_ROWS) + i;
           gg::ptx::tcgen05_cp_32x128b_warpx4<CTA_GROUP>(
               gg::ptx::tmem_at(memory.sfb, 0, to * ATOM_COLUMNS),
@@ -70,7 +71,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       // [/scales]
       // [multiply]
       // A product adds to both blocks' sums: each block's rows of A times both blocks' columns of B.
-      // `scale`: the product's first one in the slice, byte `id` of a row's four in atom `atom`
+      // PTX promises that it executes after the copies. Its scales begin with number `scale` of the
+      // slice: in atom `atom`, byte `id` of a row's four. They end in the same atom: config.cuh asserts it.
       for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // uses 1, 2 or 4 scales of a row
         const int scale = product * C::PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_block_scale<typename C::T, C::V, CTA_GROUP>(

@@ -41,7 +41,7 @@ __device__ void load_box_for_all(uint32_t dst_addr, const CUtensorMap* map, int 
 
 template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
-  const bool elected = gg::ptx::elect();  // one lane loads; to find a tile takes all 32
+  const bool elected = gg::ptx::elect();  // one lane loads and counts in `ring`; all 32 find tiles
   const int rank = block_rank();
   const bool kn = C::IN_BYTE == 1 && maps.kn;  // the layout of weights.b; FP4 is always [N,K]
   const int k_tiles = (k + C::BK - 1) / C::BK;
@@ -65,7 +65,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
       const uint32_t full_addr = memory.full_addr + stage * 8;
       // The slice that was in this stage has been multiplied, in every block that the loads below write
-      // to. The first time round there was nothing.
+      // to. In lap 0 nothing was there.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       // [load]
       // All that will be written to the stages which this `full` serves, whichever block loads it.

@@ -2,7 +2,7 @@
 //
 // Chapter 09c: a gated epilogue, whose outputs the tensor cores multiply once more.
 //
-// Group g has rows ends[g-1] .. ends[g] of A and D, multiples of PAD_ROWS, and B[g] is [N,K], K contiguous:
+// Group g has rows ends[g-1] .. ends[g]-1 of A and D, a multiple of PAD_ROWS; B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     C[row, col] = alpha[g] * sum, or with a bias alpha[g] * sum + bias[g, col]
 //     X[row, j] = GLU(C[row, gate column of j], C[row, up column of j]) * prob[row], from C before rounding
@@ -46,6 +46,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.a_tile_addr = gg::ptx::shared_addr(shared) + STORE_WARPS * OUTPUT_BYTES;
   // [/output]
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
+  // After all A and B, whose stages begin at multiples of 1024 bytes; atoms need multiples of 128.
   memory.sfa_tile_addr = memory.b_tile_addr + STAGES * C::B_BYTES;
   memory.sfb_tile_addr = memory.sfa_tile_addr + STAGES * C::SFA_BYTES;
   memory.full_addr = gg::ptx::shared_addr(bars);
@@ -94,6 +95,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   // Other inputs need no wait: they were complete before `plan` began, as its launch is ordinary.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
+  // Each role walks through the same tiles and slices, and counts its stages and accumulators for
+  // itself: if one counted differently, another could wait for ever.
   const Tiles<C> tiles(mailbox, ends, groups);
   // Those who get `tiles` here are the readers that mailbox.init expects; all call next to the end.
   static_assert(THREADS == 32 * (TRANSFORMER + 1));  // the last branch: the STORE_WARPS first warps
