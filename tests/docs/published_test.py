@@ -160,16 +160,13 @@ class PublishedTest(unittest.TestCase):
         """Those that no mark can name: of libraries. And what its sentences say of its table."""
         text, ladder = (" ".join((ROOT / page).read_text(encoding="utf-8").split()) for page in ("README.md", "chapters/LADDER.md"))
         best = results.best_peer(self.data.of_set("prefill")[0])
-        ours = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == (best.chapter, ""))
         any_groups, loop = (next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == (best.chapter, peer))
                             for peer in ("cublas_grouped", "cublas_loop"))
         self.assertEqual(best.peer, "cublas_strided")
-        self.assertIn(f"In 07l's run cuBLAS reaches {best.tflops:.0f} with its call for equal groups, a tie, {loop.tflops:.0f} with "
-                      f"a call for each group, and {any_groups.tflops:.0f} with its call for any groups.", text)
-        self.assertTrue(results.within_noise(best, ours), "the front page says so")
+        self.assertIn(f"In the same run cuBLAS, NVIDIA's library, reaches {best.tflops:.0f} with its call for equal groups, "
+                      f"{loop.tflops:.0f} with a call for each group, and {any_groups.tflops:.0f} with its call for any groups.", text)
         beside_01 = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == ("01_naive", best.peer))
         self.assertIn(f"cuBLAS makes {best.tflops:.0f} beside 07l and {beside_01.tflops:.0f} beside 01", ladder)
-        self.assertIn(f"(cuBLAS made {beside_01.tflops:.0f} TFLOP/s beside 01)", text)
         self.assertLess(max(best.clock_mhz, best.clock_after_mhz), min(beside_01.clock_mhz, beside_01.clock_after_mhz))
         times = {name: {row.chapter.split("_")[0]: row.us_median for row in self.data.of_set(name)[0] if row.timed and not row.peer}
                  for name in ("prefill", "skewed", "decode")}
@@ -177,21 +174,13 @@ class PublishedTest(unittest.TestCase):
             self.assertTrue(any(some[after] < some[before] for some in times.values()), f"{after} is faster than {before} nowhere")
         for name, some in times.items():  # 03's lesson says so, too
             self.assertLess(some["03"], min(some[each] for each in "04 05a 05b 06a 06b".split() if each in some), name)
-        row = next(row for row in self.data.of_set("decode")[0] if (row.chapter, row.peer) == ("03_tensor_cores", ""))
-        slower = [100 * times["decode"][each] / row.us_median - 100 for each in "07a 07d 07e 07f 07g".split()]
-        self.assertIn(f"On `decode` 03 is within {math.ceil(100 * row.roof_tflops / row.tflops - 100)} % of the copy, and 07a to 07g take "
-                      f"{min(slower):.0f} to {max(slower):.0f} % longer than 03.", text)
-        self.assertTrue(results.within_noise(row, next(each for each in self.data.of_set("decode")[0]
-                                                       if (each.chapter, each.peer) == ("07l_peak_hopper", ""))))
 
     def test_libraries_on_the_front_page(self):
         text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
         rows = [row for row in self.data.compared if row.chapter == "07l_peak_hopper" and row.timed and row.peer != "cublas_plain"]
         found = tables.problems_of(rows)
         sizes = Counter(name for name, _ in found)
-        for name, what in (("peers", "of mostly equal groups"), ("moe", "with groups as a router makes them"), ("ragged", "small ones"),
-                           ("drawn", "drawn at random")):
-            self.assertRegex(text, rf"{WORDS[sizes[name]].lower()} {what} \(`{name}`[,)]")
+        self.assertEqual(set(sizes), {"peers", "moe", "ragged", "drawn"})
         self.assertIn(f"[All {len(found)} problems]", text)
         drawn, apart = [], []
         for (name, shape), each in found.items():
@@ -202,9 +191,9 @@ class PublishedTest(unittest.TestCase):
                 apart += [100 * abs(1 - ratio)] * (tables.outcome(library, each[way]) == "level")
         self.assertIn(f"(medians up to {max(apart):.0f} % apart)", text)
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio, *_ in drawn))
-        self.assertIn(f"There the fastest library takes {100 * mean - 100:.0f} % longer on average", text)
+        self.assertIn(f"On `drawn` 07l takes {100 - 100 / mean:.0f} % less time than the fastest library on average", text)
         ratio, (groups, _, m_max, n, k), library = min(drawn)
-        self.assertIn(f"on {groups} groups of {m_max} rows, N={n} K={k}, {library} takes {100 - 100 * ratio:.0f} % less time.", text)
+        self.assertIn(f"on {groups} groups of {m_max} rows, N={n} K={k}, {100 / ratio - 100:.0f} % more than {library}.", text)
 
     def test_gradients_on_the_front_page(self):
         text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
@@ -220,9 +209,7 @@ class PublishedTest(unittest.TestCase):
             ratios.append(library.us_median / ours.us_median)
             outcomes.append(tables.outcome(library, ours))
         won, level, lost = (outcomes.count(each) for each in ("won", "level", "lost"))
-        self.assertIn(f"{WORDS[len(ratios)]} problems with D of bf16: 10a is ahead on {won}, level on {level} and behind on {lost}; "
-                      f"the fastest library takes from {100 - 100 * min(ratios):.0f} % less time to "
-                      f"{100 * max(ratios) - 100:.0f} % more.", text)
+        self.assertIn(f"{WORDS[len(ratios)]} problems with D of bf16: 10a is ahead on {won}, level on {level} and behind on {lost}.", text)
 
     def test_no_other_number_is_new(self):
         for readme in self.readmes[2:]:
