@@ -19,6 +19,7 @@ namespace chapter {
 // 16 bytes of D from the sums of as many columns as they hold.
 template <class D>
 __device__ uint4 pack(const uint32_t* sums) {
+  static_assert(sizeof(D) == 2);  // two to a word
   uint4 words;
   uint32_t* word = &words.x;
   for (int i = 0; i < 4; ++i)

@@ -60,7 +60,10 @@ struct Config {
   static constexpr int BK = ROW_BYTES * IN_BYTE;                       // depth of a slice
   static constexpr int PRODUCT_K = PRODUCT_BYTES * IN_BYTE;            // and of a product
   static_assert(ATOM_BLOCKS % (PRODUCT_K / V) == 0);                   // its scales are in one atom
-  static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;               // of a block's part of a slice
+  static_assert(BK % (V * ATOM_BLOCKS) == 0);                          // a slice has whole atoms
+  // The instruction takes UE4M3 for 16 elements only.
+  static_assert(V == 16 || std::is_same_v<Scale, gg::ue8m0>);
+  static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;  // of a block's part of a slice
   static constexpr int B_BYTES = BN / CTA_GROUP * ROW_BYTES;
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
   // [atoms]
