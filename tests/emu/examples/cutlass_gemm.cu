@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A product on tensor cores by CUTLASS, matrices of ones: common/emu/README.md quotes it.
+// A product on tensor cores by CUTLASS, matrices of ones: common/emu/README.md shows how it is run.
 
-// [example]
 #include <cutlass/gemm/device/gemm.h>
 
 #include <cstdio>
@@ -20,4 +19,3 @@ int main() {
   cudaDeviceSynchronize();
   std::printf("%s: d[0] = %g\n", cutlassGetStatusString(status), float(d[0]));
 }
-// [/example]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""gg-emu and gg-ptx as somebody else uses them: installed, moved, and run on the examples that common/emu/README.md
-quotes from this folder.
+"""gg-emu and gg-ptx as somebody else uses them: installed, moved, and run on this folder's examples, as
+common/emu/README.md says.
 
     python examples_test.py Installed|Cuda|Triton|Cutlass    one of the classes below
 
@@ -75,9 +75,6 @@ class Example(unittest.TestCase):
             self.ran(HOST_COMPILER, f"{program}.o", CUDART, "-o", program)
         return program
 
-    def assertQuoted(self, name):
-        self.assertIn(f"\n{example(name)}```\n", (ROOT / "common/emu/README.md").read_text(encoding="utf-8"),
-                      f"common/emu/README.md does not quote {name} as it is")
 
 
 class Installed(Example):
@@ -89,8 +86,8 @@ class Installed(Example):
             self.assertNotIn(os.fsencode(BUILD) + b"/", path.read_bytes(), path.name)
 
     def test_the_texts_that_faults_name_are_there(self):
-        self.assertTrue((self.prefix / "share" / "doc" / "gg-emu" / "FAULTS.md").is_file())
-        self.assertTrue((self.prefix / "share" / "doc" / "gg-emu" / "LICENSE").is_file())
+        for name in ("FAULTS.md", "SUPPORTED.md", "LICENSE"):
+            self.assertTrue((self.prefix / "share" / "doc" / "gg-emu" / name).is_file(), name)
 
     def test_a_test_program_runs_on_the_runtime_beside_it(self):
         program = [BUILD / "tests" / "ends_early", "one"]
@@ -108,7 +105,8 @@ class Installed(Example):
 
 class Cuda(Example):
     def test_a_file_of_ones_own(self):
-        self.assertQuoted("twice.cu")
+        self.assertIn(f"\n{example('twice.cu')}```\n", (ROOT / "common/emu/README.md").read_text(encoding="utf-8"),
+                      "common/emu/README.md does not quote twice.cu as it is")
         if not NVCC:
             self.skipTest("no nvcc")
         self.assertEqual(self.ran(self.gg_emu, self.compiled("twice.cu")).stdout, "x[31] = 62\n")
@@ -126,7 +124,6 @@ class Triton(Example):
         return COMMITTED_PTX.read_text(encoding="utf-8")
 
     def test_a_kernel(self):
-        self.assertQuoted("triton_twice.py")
         (self.folder / "twice.ptx").write_text(self.ptx(), encoding="utf-8")
         header = "{'descr': '<f4', 'fortran_order': False, 'shape': (300,), }".ljust(117) + "\n"
         file, numbers = self.folder / "x.npy", array("f", range(300))
@@ -139,7 +136,6 @@ class Triton(Example):
 
 class Cutlass(Example):
     def test_a_product(self):
-        self.assertQuoted("cutlass_gemm.cu")
         if not NVCC or not CUTLASS:
             self.skipTest("no nvcc" if not NVCC else "the variable CUTLASS names no folder of CUTLASS")
         program = self.compiled("cutlass_gemm.cu", "-I", Path(CUTLASS) / "include")

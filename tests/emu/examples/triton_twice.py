@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The PTX of a Triton kernel, on stdout, compiled for sm_80 without a GPU: common/emu/README.md quotes it."""
+"""The PTX of a Triton kernel, on stdout, compiled for sm_80 without a GPU: common/emu/README.md runs it."""
 
-# [example]
 import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
@@ -15,4 +14,3 @@ def twice(x, n, BLOCK: tl.constexpr):
 
 source = triton.compiler.ASTSource(twice, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 128})
 print(triton.compile(source, target=GPUTarget("cuda", 80, 32)).asm["ptx"])
-# [/example]

@@ -27,7 +27,7 @@ Next unsupported(Warp& warp, const Instr& in, Mask) {
   raise_final(FaultKind::unsupported, warp, in, -1, why,
               is_left_out(why)
                   ? "the build is one for the chapters, which do without it"
-                  : "the emulator does not know this form; common/emu/README.md lists what it knows");
+                  : "the emulator does not know this form; common/emu/SUPPORTED.md lists what it knows");
 }
 
 // Returns how well a form's refusal says what is wrong. A form that minds a modifier or an operand

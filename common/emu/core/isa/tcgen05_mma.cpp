@@ -293,7 +293,7 @@ void check_lanes(const TensorIssue& issue, const MmaOperation& o) {
 void check_supported(const TensorIssue& issue, const MmaOperation& o) {
   const auto unsupported = [&](const std::string& what) {
     raise_final(FaultKind::unsupported, *issue.warp, *issue.instr, issue.lane, what,
-                "the table of tcgen05 in the emulator's README says what is there");
+                "common/emu/SUPPORTED.md lists what it knows");
   };
   if (o.a_in_tmem && o.shape.a_line_major)
     refuse(issue, "A in tensor memory is MN-major by bit 15 of the instruction descriptor",

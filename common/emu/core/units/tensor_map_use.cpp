@@ -133,7 +133,7 @@ TensorMap use_tensor_map(Warp& w, const Instr& in, int lane, uint64_t address, i
   if (map.interleave) {
     raise_final(FaultKind::unsupported, w, in, lane,
                 "a tensor map with interleave: " + describe_tensor_map(map),
-                "the emulator does not know these; common/emu/README.md lists what it knows");
+                "the emulator does not know these; common/emu/SUPPORTED.md lists what it knows");
   }
   return map;
 }
