@@ -27,13 +27,14 @@ struct Config {
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * START_REGISTERS);
   static_assert(CONSUMERS == 2 && (BM == 64 || BM == 128));
-  static constexpr bool BY_ROWS = BM == 128;  // consumers have 64 rows each, else half of the columns each
+  // Consumers have 64 rows each, or else half of the columns each.
+  static constexpr bool BY_ROWS = BM == 128;
   static constexpr int SUM_COLUMNS = BY_ROWS ? BN : BN / 2;                 // of a consumer
   static_assert(SUM_COLUMNS % 8 == 0 && SUM_COLUMNS <= 256);                // what one wgmma computes
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // stages start where the swizzle does
-  // Room for stages: as many as fit, 192 KB of it with each of launch()'s tiles. kernel.cuh adds
-  // barriers and headers, and asserts the limit of a block.
+  // Room for stages: as many as fit. A block may have 227 KB, but seven stages of 128x128 took
+  // longer than six. kernel.cuh adds barriers and headers, and asserts the limit.
   static constexpr int SHARED_BYTES = 200 * 1024;
   static constexpr int STAGES = SHARED_BYTES / (A_BYTES + B_BYTES);
   static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
@@ -61,7 +62,7 @@ struct Memory {
   uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
   uint32_t b_tile_addr;  // [STAGES][BN][BK], swizzled
   uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each consumer's warps.
+  uint32_t empty_addr;   // [STAGES] barriers: the slice is multiplied. One arrival of each consumer warp.
   Tile* headers;         // [STAGES]: the tile whose first slice is in this stage
 };
 

@@ -24,8 +24,8 @@ __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) 
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
-  // To be called when a wait has said that the products of the stage's slice are done. All lanes of
-  // this warp started them together, after reading the header: so one lane may arrive for all.
+  // Relies on a wait for the products of the stage's slice. All lanes of this warp started them
+  // together, after copying the header: so none reads slice or header now, and one arrives for all.
   const auto release = [&](int stage) {
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };

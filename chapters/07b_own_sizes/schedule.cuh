@@ -16,10 +16,11 @@ namespace chapter {
 
 constexpr int MAX_GROUPS = 4096, PLANNERS = 1024;  // PLANNERS: threads of a block of `plan`, at most
 
-// At a fixed place: a launch allocates nothing, and a graph can hold it. One launch at a time may use it.
+// At a fixed address: a launch allocates nothing, and a graph can hold it. Launches overwrite each
+// other's, so only one may run at a time.
 __device__ struct {
   Group groups[MAX_GROUPS];
-  int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
+  int first[MAX_GROUPS + 1];  // each group's first tile; [groups]: number of all tiles; [0] stays 0
   Maps maps[MAX_GROUPS];      // each group's; not written where groups are packed
 } schedule;
 
@@ -78,7 +79,8 @@ __global__ void __launch_bounds__(PLANNERS, 1)
     return;
   }
   // [/split]
-  // A thread describes its group; then all add up their tiles, those of 1, 2, 4 .. groups at a time.
+  // A thread describes one group of a batch; then all make prefix sums of their tiles, in steps of
+  // 1, 2, 4 .. groups. `earlier`: tiles of the batches before.
   __shared__ int counts[PLANNERS];
   for (int batch = 0, earlier = 0; batch < groups; batch += threads) {
     // [describe]
@@ -104,34 +106,34 @@ __global__ void __launch_bounds__(PLANNERS, 1)
     counts[thread] = group.tiles(bm, bn);
     // [/describe]
     for (int step = 1; step < threads; step *= 2) {
-      __syncthreads();  // sums of `step` groups are there
+      __syncthreads();  // sums of up to `step` groups are written
       const int below = thread >= step ? counts[thread - step] : 0;
-      __syncthreads();  // and have been read
+      __syncthreads();  // and read, before they are overwritten
       counts[thread] += below;
     }
     if (g < groups) {
       schedule.groups[g] = group;
       schedule.first[g + 1] = earlier + counts[thread];
     }
-    __syncthreads();
+    __syncthreads();  // the sum of the whole batch is written
     earlier += counts[threads - 1];
-    __syncthreads();  // everybody knows where the next batch begins
+    __syncthreads();  // and read by all, before the next batch overwrites it
   }
 }
 
-// This block's tiles, for a warp that walks through them.
+// This block's tiles, for the loading warp. multiply.cuh goes through the same numbers on its own.
 template <class C, class T>
 class Tiles {
  public:
   __device__ explicit Tiles(int groups) : groups_(groups), count_(schedule.first[groups]) {}
 
-  // Who: a whole warp. False: there is no other tile. Tiles of a group go column after column.
+  // Who: a whole warp. False: this block has no other tile. Tiles of a group go column after column.
   __device__ bool next(Tile& tile) {
     if (index_ >= count_) return false;
     const int lane = int(threadIdx.x) % 32;
-    unsigned after;  // which of 32 groups end after this tile: each lane looks at one
+    unsigned after;  // bit l: group batch_ + l ends after this tile
     while (!(after = __ballot_sync(~0u, index_ < schedule.first[min(batch_ + lane + 1, groups_)]))) {
-      batch_ += 32;  // never back: the numbers that a walk gets only grow
+      batch_ += 32;  // never back: a block's numbers only grow
     }
     // [tile]
     const int g = batch_ + __ffs(after) - 1, in_group = index_ - schedule.first[g];
@@ -152,9 +154,9 @@ class Tiles {
   }
 
  private:
-  int groups_, count_;  // of groups, of all tiles
-  int index_ = int(blockIdx.x);
-  int batch_ = 0;  // the first of the 32 groups that are looked at
+  int groups_, count_;           // how many groups and tiles there are
+  int index_ = int(blockIdx.x);  // number of the next tile
+  int batch_ = 0;                // the first of the 32 groups that are looked at
 };
 
 }  // namespace chapter

@@ -5,7 +5,7 @@
 // Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: no kernel plans beforehand, for a warp of each block schedules its tiles. And blocks
-// may start while the kernel before still runs.
+// may start while the previous kernel still runs.
 
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor: each of 384 threads has 168 registers until setmaxnreg.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps maps, T* d, const __grid_constant__ gg::Offsets offsets,

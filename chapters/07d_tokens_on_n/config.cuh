@@ -25,8 +25,8 @@ struct Config {
   static constexpr int CONSUMERS = 2;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
-  // setmaxnreg deals out no more than the block starts with: a multiple of 8 for each thread.
+  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, after setmaxnreg
+  // setmaxnreg hands out no more than the block starts with: a multiple of 8 for each thread.
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
                 (CONSUMERS + 1) * (65536 / THREADS / 8 * 8));
   // A consumer has 64 of the tile's columns: the rows of wgmma's left operand.
@@ -46,6 +46,8 @@ struct Maps {
   static_assert((C::BM / STEP + 1) * sizeof(CUtensorMap) <= 32 * 1024, "a kernel's parameters");
 };
 
+// A message of the scheduling warp. One instruction writes its 16 bytes, but nothing relies on
+// that: it may grow.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count

@@ -21,7 +21,7 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor: each of 384 threads has 168 registers until setmaxnreg.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     // may be overwritten before all have read it, with a larger one a second tile is never sent.
     mailbox.init(1 + 4 * C::CONSUMERS);
     gg::ptx::fence_mbarrier_init();
-    gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);  // of full tiles
+    gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);
     gg::ptx::prefetch_tensormap(&maps.b);
   }
   __syncthreads();  // the barriers are there for all threads and for TMA
@@ -58,6 +58,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
   gg::ptx::griddepcontrol_wait();               // the previous one has ended, and what it wrote is there
   // [/dependent]
+  // Roles part here, and warps without one end. So no barrier of the whole block may follow.
   // [roles]
   const TileReceiver tiles(mailbox);
   if (warp < C::LOADER) {

@@ -14,7 +14,7 @@ namespace chapter {
 template <class C, class T>
 void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n,
                int k, cudaStream_t stream) {
-  // B has three dimensions: after a group's last column come zeros, not the next group's weights.
+  // B has three dimensions: after a group's last column come zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1});
   // load_tiles finds a width's map by the same index.

@@ -2,7 +2,8 @@
 //
 // The loading warp brings slices of A and B to shared memory: ahead of the consumers by as many
 // slices as there are stages, but by one tile at most, since the mailbox has one place.
-// It waits for `empty`. TMA's bytes signal `full`.
+// It waits for `empty`. TMA's bytes signal `full`. tiles.next() waits for the mailbox's `sent` and
+// signals its `received`.
 
 #pragma once
 
@@ -27,7 +28,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
-      // All consumers have multiplied what was in this stage. In lap 0 nothing was (ring.cuh).
+      // All consumers have multiplied what was in this stage; in lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, width * ROW_BYTES + C::B_BYTES);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A consumer is a warpgroup that multiplies 64 columns of each tile's D and stores them.
-// It waits for `full` and signals `empty`.
+// It waits for `full` and signals `empty`. tiles.next() waits for the mailbox's `sent` and signals
+// its `received`, in each of the four warps.
 
 #pragma once
 
@@ -31,17 +32,17 @@ __device__ __forceinline__ void with_width_for(int rows, F& f) {
 }
 // [/widths]
 
-// Sums stay in registers only if all of it is inlined, do_tile and with_width_for too. Where one is
-// not, the compiler keeps `registers` in local memory: `.local` in the PTX.
+// Who: a consumer's four warps. Sums stay in registers only if all of it is inlined, do_tile and
+// with_width_for too. Where one is not, `registers` is in local memory: `.local` in the PTX.
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileReceiver tiles, int n, int k) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), k_tiles = (k + BK - 1) / BK;
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // To be called when a wait has said that the products of the stage's slice are done. They are one
-  // operation of four warps: all four have waited for `full`, and none reads the stage any more. So
-  // one thread arrives for all. The kernel initialised `empty` for one arrival of each consumer.
+  // To be called when a wait has said that the products of the stage's slice are done. These are one
+  // operation of four warps, so all four have waited for `full`, and none reads the stage any more:
+  // one thread arrives for all.
   const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };

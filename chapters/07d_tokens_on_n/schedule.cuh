@@ -95,8 +95,7 @@ class TileFinder {
 
  private:
   // [offsets]
-  // Each lane reads the offsets of its group, and the warp adds up rows of tiles. No other
-  // role reads offsets.
+  // Each lane reads the offsets of its group, and the warp adds up the tiles in a column.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
     begin_ = offsets_[min(group, groups_)];
@@ -109,11 +108,11 @@ class TileFinder {
     tiles_m_end_ += tiles_m_before_;
   }
   // [/offsets]
-  // The tile of this index, in the group of lane `owner`. Its tiles are numbered down the columns.
+  // The tile of this index. It is in the group of lane `owner`, whose tiles go column after column.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
-    // `before`: rows of tiles of all groups before the owner's. `first`: the tile's row in its group.
+    // `before`: tiles in a column of all groups before. `first`: the tile's first row in its group.
     const int before = __shfl_sync(~0u, tiles_m_end_, owner) - tiles_m;
     const int tile_in_group = index - before * tiles_n_, first = tile_in_group % tiles_m * C::BM;
     return {first_group_ + owner, begin + first, min(C::BM, rows - first), tile_in_group / tiles_m * C::BN};
@@ -123,10 +122,10 @@ class TileFinder {
   int groups_;              // of the problem
   int tiles_n_;             // columns of tiles
   int first_group_ = 0;     // the group of lane 0
-  int tiles_m_before_ = 0;  // rows of tiles of all groups before first_group_
+  int tiles_m_before_ = 0;  // tiles in a column of all groups before first_group_
   int begin_, rows_;        // this lane's group: its first row, and how many it has
-  int tiles_m_;             // this lane's group: rows of tiles
-  int tiles_m_end_;         // rows of tiles of all groups up to and with this lane's
+  int tiles_m_;             // this lane's group: tiles in a column
+  int tiles_m_end_;         // tiles in a column, of all groups up to and with this lane's
 };
 
 // Who: the scheduling warp. Sends the block's tiles, every gridDim.x-th one, and at last group -1:

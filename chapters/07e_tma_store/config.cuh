@@ -51,6 +51,8 @@ struct Maps {
   CUtensorMap b, d;
 };
 
+// A message of the scheduling warp. One instruction writes its 16 bytes, but nothing relies on
+// that: it may grow.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count

@@ -20,8 +20,7 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each. Where HOLDS_ROWS,
-// setmaxnreg deals them out anew.
+// One block per multiprocessor: each of 384 threads has 168 registers until setmaxnreg, if HOLDS_ROWS.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,
@@ -40,9 +39,11 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   if (thread == 0) {
     for (int stage = 0; stage < STAGES; ++stage) {
       gg::ptx::mbarrier_init(memory.full_addr + stage * 8, 1);
-      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CONSUMERS);
+      gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CONSUMERS);  // `release` of each
     }
-    mailbox.init(1 + 4 * C::CONSUMERS);  // warps that load or multiply
+    // The warps that call tiles.next: those that load or multiply. With a smaller number a tile
+    // may be overwritten before all have read it, with a larger one a second tile is never sent.
+    mailbox.init(1 + 4 * C::CONSUMERS);
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a[C::BM / STEP - 1]);
     gg::ptx::prefetch_tensormap(&maps.b);
@@ -51,9 +52,12 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   __syncthreads();  // the barriers are there for all threads and for TMA
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
+  // The scheduling warp's wait would do, as the others touch global memory only after a message.
+  // All threads wait, so that no role relies on another's wait.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
-  gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
+  gg::ptx::griddepcontrol_wait();               // the previous one has ended, and what it wrote is there
   // [/dependent]
+  // Roles part here, and warps without one end. So no barrier of the whole block may follow.
   // [roles]
   const TileReceiver tiles(mailbox);
   if (warp < C::LOADER) {

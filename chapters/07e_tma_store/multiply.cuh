@@ -2,7 +2,8 @@
 //
 // A consumer is a warpgroup that multiplies 64 columns of each tile's D, and stores them during the
 // products of the next tile.
-// It waits for `full` and signals `empty`.
+// It waits for `full` and signals `empty`. tiles.next() waits for the mailbox's `sent` and signals
+// its `received`, in each of the four warps.
 
 #pragma once
 
@@ -17,7 +18,8 @@
 
 namespace chapter {
 
-// Sums stay in registers, so all of it is inlined.
+// Who: a consumer's four warps. Sums stay in registers only if all of it is inlined, do_tile and
+// with_width_for too. Where one is not, `registers` is in local memory: `.local` in the PTX.
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, const Memory& memory,
                                                TileReceiver tiles, int n, int k) {
@@ -25,8 +27,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so one thread
-  // may speak for them.
+  // To be called when a wait has said that the products of the stage's slice are done. These are one
+  // operation of four warps, so all four have waited for `full`, and none reads the stage any more:
+  // one thread arrives for all.
   const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
@@ -62,8 +65,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
         last = stage;
       }
       store.complete();
-      // Read before the last wait, and not after `put`: that frees the mailbox, so that load_tiles
-      // gets the tile after `next` while these products go on.
+      // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);

@@ -21,7 +21,7 @@
 
 namespace chapter {
 
-// One block per multiprocessor: 65536 registers for 384 threads, 168 each before they are dealt out anew.
+// One block per multiprocessor: each of 384 threads has 168 registers until setmaxnreg, if HOLDS_ROWS.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
-  gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
+  gg::ptx::griddepcontrol_wait();               // the previous one has ended, and what it wrote is there
   // [/dependent]
   // [roles]
   const TileReceiver<C> tiles(mailbox, rank);

@@ -42,7 +42,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   Tile next;
   bool more = tiles.next(next);
   while (more) {
-    const Tile tile = next;  // a copy: do_tile reads `next` anew, and stores `tile` after that
+    const Tile tile = next;  // a copy: do_tile overwrites `next` before it stores `tile`
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones
@@ -61,7 +61,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
                             k_tile > 0 || kk > 0);
         }
         gg::ptx::wgmma_commit_group();
-        store.proceed();  // with the tile before, during these products
+        store.proceed();  // one action for the tile before, during these products. It touches no sums
         if (k_tile > 0) {
           gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
           release(last);

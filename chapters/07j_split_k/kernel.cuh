@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // [dependent]
   // Everything above may run before the previous kernel has ended: it reads no global memory.
   gg::ptx::griddepcontrol_launch_dependents();  // the next kernel's blocks may start where there is room
-  gg::ptx::griddepcontrol_wait();               // all that the kernel before wrote is there
+  gg::ptx::griddepcontrol_wait();               // the previous one has ended, and what it wrote is there
   // [/dependent]
   // [roles]
   const TileReceiver<C> tiles(mailbox, n_rank);

@@ -41,7 +41,7 @@ struct Config {
   static constexpr int CONSUMERS = CONSUMERS_;  // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS, SCHEDULER = LOADER + 1;  // warps of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, once dealt out anew
+  static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;  // of a thread, where HOLDS_ROWS
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
                     (CONSUMERS + 1) * (65536 / THREADS / 8 * 8),  // what a thread has at first
                 "with more, setmaxnreg_inc would wait for ever");

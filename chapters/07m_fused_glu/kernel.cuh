@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // tile. Otherwise it stands in multiply.cuh, after a consumer's last products, and the consumer that
   // comes to it first counts for its block.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
-  gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
+  gg::ptx::griddepcontrol_wait();  // the previous one has ended, and what it wrote is there
   // [/dependent]
   // Configurations with BM up to 128 do with the registers that a thread starts with, 168 or 255 as
   // said above. In the others a consumer's thread has up to 128 sums and the rows that BoxStore holds.

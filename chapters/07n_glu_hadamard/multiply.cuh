@@ -85,7 +85,7 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
   Tile next;
   bool more = tiles.first(next);
   while (more) {
-    const Tile tile = next;  // a copy: do_tile reads `next` anew, and hands `tile` over after that
+    const Tile tile = next;  // a copy: do_tile overwrites `next` before it hands `tile` over
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);  // all widths use the same ones

@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   // tile. Otherwise it stands in multiply.cuh, after a consumer's last tile, and the consumer that
   // comes to it first counts for its block.
   if (early || guess.one_each) gg::ptx::griddepcontrol_launch_dependents();
-  gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
+  gg::ptx::griddepcontrol_wait();  // the previous one has ended, and what it wrote is there
   // [/dependent]
   // A thread of a consumer has up to BM sums in registers.
   // The roles go on using values from above, as `guess`. PTX's registers are virtual, so it is

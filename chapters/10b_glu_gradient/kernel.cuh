@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
     gg::ptx::cluster_wait();  // and those of the other block
   }
   // Everything above may run before the previous kernel has ended: it reads no global memory.
-  gg::ptx::griddepcontrol_wait();  // all that the kernel before wrote is there
+  gg::ptx::griddepcontrol_wait();  // the previous one has ended, and what it wrote is there
   // [roles]
   if (warp < C::LOADER) {
     gg::ptx::setmaxnreg_inc<C::CONSUMER_REGISTERS>();

@@ -30,7 +30,7 @@ STAMPS = {
     "multiply.cuh": [
         ('#include "split_k.cuh"', '#include "stamps.cuh"'),
         ("  Ring<C::STAGES> ring;", "  Stamps stamps;"),
-        ("    const Tile tile = next;  // a copy: do_tile reads `next` anew, and stores `tile` after that", "    stamps.begin();"),
+        ("    const Tile tile = next;  // a copy: do_tile overwrites `next` before it stores `tile`", "    stamps.begin();"),
         ("        const int stage = ring.stage;", "        stamps.wait_begins();"),
         ("        gg::ptx::mbarrier_wait_parity(memory.full_addr + stage * 8, ring.phase);  // it has landed",
          "        stamps.wait_ends();"),
