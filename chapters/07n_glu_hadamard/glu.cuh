@@ -23,7 +23,7 @@ struct Operands {      // of the epilogue, and a result of it: amax. In global m
   gg::Format bias_format;
   bool geglu;     // or swiglu
   const bf16* w;  // [16,16]; null: the butterfly
-  float* amax;    // [G]; the result: each group's largest |Y|, before the launch minus infinity
+  float* amax;    // [G], of |Y|; the caller fills in -infinity, which a group without rows keeps
 };
 
 // [factors]

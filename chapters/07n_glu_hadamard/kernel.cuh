@@ -4,7 +4,8 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N/2]; B is [G,N,K], 32 gates and 32 ups:
 //     c[row, col] = alpha[g] * sum over k of A[row, k] * B[g][col, k] + bias[g, col]
-//     X[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart, as bf16
+//     X[row, col] = gate * sigma(gate) * up * prob[row], of two columns of c that are 32 apart, as bf16;
+//                   or geglu of the two (common/kernel/epilogue_glu.cuh)
 //     Y[row, 16q + j] = sum over i < 16 of X[row, 16q + i] * W[j, i]; D is Y as bf16
 //     amax[g] is the largest |Y| of its rows
 // New here: each consumer has a storing warp, which transforms and stores a tile's outputs while the

@@ -116,9 +116,8 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       store.complete();
       // Read early, during the last products: once all have read it, the tile after it can be sent.
       more = tiles.next(next);
-      // It loads alpha, prob, bias and offsets.
-      // Before the wait, so that ptxas may issue these loads during the last products. After it they
-      // would be right too, only later.
+      // Loads alpha, prob, bias and offsets. Before the wait, so that ptxas may issue these loads
+      // during the last products. After it they would be right too, only later.
       Quantiser<C> quantiser(operands, offsets, tile, tile.col0 + consumer * 64, n,
                              memory.codes + consumer * C::CODE_BYTES, barrier_of(consumer));
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied

@@ -30,8 +30,7 @@ class BoxStore {
   static constexpr int BM = C::BM;
 
  public:
-  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of
-  // this warpgroup's own.
+  // `shared`: C::STORE_BYTES at a multiple of 1024. `barrier`: a named barrier of this warpgroup's own.
   __device__ BoxStore(const Maps<C>& maps, unsigned char* shared, int barrier)
       : maps_(maps), barrier_(barrier), addr_(gg::ptx::keep(gg::ptx::shared_addr(shared))) {}
 

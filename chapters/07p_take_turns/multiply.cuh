@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A consumer is a warpgroup that multiplies every second tile of its block, all 128 columns of B, and makes
-// 64 columns of D of them. The two take turns: while one makes D of its sums and stores it, the other
-// multiplies. It waits for its turn and for `full`, and signals the other's turn and `empty`, that of all
-// blocks whose loads write this one's shared memory.
+// A consumer is a warpgroup that multiplies every second tile of its block, all 128 columns of B,
+// and makes 64 columns of D of them. The two take turns: while one makes D of its sums and stores it,
+// the other multiplies. A consumer waits for its turn and for `full`. It signals the other's turn and
+// `empty`, that of all blocks whose loads write this one's shared memory.
 
 #pragma once
 

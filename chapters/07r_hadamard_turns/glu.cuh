@@ -17,14 +17,14 @@ namespace chapter {
 
 static_assert(PAIR == 2 * gg::epilogue::GLU_COLUMNS);  // as gate_column and up_column count
 
-struct Operands {      // of the epilogue, in global memory
+struct Operands {      // of the epilogue, and a result of it: amax. In global memory
   const float* alpha;  // [G]
   const float* prob;   // [rows]
   const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
   gg::Format bias_format;
   bool geglu;     // or swiglu
   const bf16* w;  // [16,16]
-  float* amax;    // [G]; the caller fills in -infinity, which a group without rows keeps
+  float* amax;    // [G], of |Y|; the caller fills in -infinity, which a group without rows keeps
 };
 
 // [factors]
