@@ -75,7 +75,6 @@ enum class Mistake {
   // amax
   amax_of_d,
   amax_signed,
-  amax_without_prob,
   amax_of_x,
   // activations
   c_clamped,

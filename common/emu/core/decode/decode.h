@@ -47,7 +47,6 @@ class Decoder {
   // The one of the list that is there, as its index; -1 if none.
   int take_one(std::initializer_list<const char*> modifiers);
   TypeInfo take_type();  // the first type left; Unsupported if none
-  bool next_is_type() const;
   void done() const;  // Unsupported if a modifier is left
   int taken() const;  // how many modifiers were
   // Where a test wants them: each opcode with every modifier that decoding has asked for.

@@ -55,13 +55,6 @@ int Decoder::take_one(std::initializer_list<const char*> modifiers) {
   return -1;
 }
 
-bool Decoder::next_is_type() const {
-  for (size_t i = 0; i < taken_.size(); ++i) {
-    if (!taken_[i]) return is_type(statement_.modifiers[i]);
-  }
-  return false;
-}
-
 TypeInfo Decoder::take_type() {
   for (size_t i = 0; i < taken_.size(); ++i) {
     if (!taken_[i] && is_type(statement_.modifiers[i])) {

@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -141,8 +140,6 @@ struct CalledFunction {
 
 // A kernel ready to run: instructions, and the layout of a warp's register file.
 struct Code {
-  // No other code has it, also none that is made when this one is gone.
-  const uint64_t number = next_number();
   const Module* module = nullptr;
   const Function* function = nullptr;
   std::vector<Instr> instrs;
@@ -174,12 +171,6 @@ struct Code {
   std::vector<std::unique_ptr<uint32_t[]>> lists;
   std::vector<std::unique_ptr<int32_t[]>> register_lists;
   std::vector<std::shared_ptr<void>> extras;
-
- private:
-  static uint64_t next_number() {
-    static std::atomic<uint64_t> next = 0;
-    return next++;
-  }
 };
 
 }  // namespace gg::emu
