@@ -29,7 +29,6 @@ SHARED_BYTES_PER_CYCLE = 32 * 4
 MEMORY_BYTES_PER_CYCLE = MEMORY_BYTES_PER_S / CYCLES_PER_S / MULTIPROCESSORS
 TMEM_COLUMNS = 512  # PTX ISA, "Tensor Memory": of 128 lanes by 32 bits
 
-SLICE_BYTES = 128  # of a row of A or B in a slice: the chapters' ROW_BYTES
 ELEMENTS = {"bf16": ("bf16", 64, 0), "mxfp8": ("fp8", 128, 32), "mxfp8_e5m2": ("fp8", 128, 32),
             "mxfp4": ("fp4", 256, 32), "nvfp4": ("fp4", 256, 16), "fp4_ue8m0_16": ("fp4", 256, 16)}
 PREFILL = dict(groups=8, m=2048, n=4096, k=7168)  # common/harness/problem/shapes.h

@@ -5,7 +5,6 @@ for the same."""
 from dataclasses import dataclass
 
 BLOCK = {"mxfp8": 32, "nvfp4": 16, "mxfp4": 32}  # elements to a scale
-ACTIVATIONS = "swiglu", "geglu"
 
 
 @dataclass(frozen=True)

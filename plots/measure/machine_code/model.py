@@ -64,9 +64,9 @@ class Loop:
 class Machine:
     """One warp on its scheduler: when its next instruction issues."""
 
-    def __init__(self, sectors: dict[int, float], sharing: int = 1, latency: dict[str, int] = LATENCY) -> None:
+    def __init__(self, sectors: dict[int, float], sharing: int = 1) -> None:
         """`sectors`: of each line of PTX that stores, for one warp; `sharing`: warps that store at the same time."""
-        self.sectors, self.sharing, self.latency, self.now = sectors, sharing, latency, 0
+        self.sectors, self.sharing, self.now = sectors, sharing, 0
         self.boards, self.until, self.why = [0] * 6, {}, collections.Counter()
         self.busy = collections.Counter()
 
@@ -81,7 +81,7 @@ class Machine:
         if pipe:
             self.until[pipe] = begin + cycles
             self.busy[pipe] += cycles
-        took = self.latency.get(instruction.name, OTHER_LATENCY)
+        took = LATENCY.get(instruction.name, OTHER_LATENCY)
         for board, cycles in (instruction.sets, took), (instruction.frees, min(took, OPERANDS_READ)):
             if board < 6:
                 self.boards[board] = max(self.boards[board], begin + cycles)
@@ -126,12 +126,12 @@ class Kernel:
                   for one in self.blocks[number].instructions]
         return most_counts(always, line_counts)
 
-    def cost(self, loop: Loop, latency: dict[str, int] = LATENCY) -> Cost:
+    def cost(self, loop: Loop) -> Cost:
         """Of one iteration on the most usual path, inner loops as often as they are gone round."""
         for inner in loop.inner.values():
             inner.trips = 1 if is_wait(self.blocks, inner) else self.trips(inner, loop)
-            inner.cost = self.cost(inner, latency)
-        path, machine, begins = self.usual_path(loop), Machine(self.sectors, self.sharing, latency), []
+            inner.cost = self.cost(inner)
+        path, machine, begins = self.usual_path(loop), Machine(self.sectors, self.sharing), []
         for _ in range(ROUNDS):
             begins.append((machine.now, machine.why.copy(), machine.busy.copy()))
             instructions = 0
@@ -147,7 +147,7 @@ class Kernel:
                          difference(machine.busy, busy))
         return loop.cost
 
-    def between_clocks(self, latency: dict[str, int] = LATENCY) -> Cost:
+    def between_clocks(self) -> Cost:
         """Of the most usual path from one reading of the clock to the next one; None where there are not two."""
         def readings(block):
             return [i for i, one in enumerate(block.instructions) if "SR_CLOCKLO" in one.text]
@@ -160,7 +160,7 @@ class Kernel:
             ends = [i for i in readings(at) if at is not first or i > begin]
             path += at.instructions[begin if at is first else 0:ends[0] + 1 if ends else None]
             if ends:
-                machine = Machine(self.sectors, self.sharing, latency)
+                machine = Machine(self.sectors, self.sharing)
                 for one in path:
                     machine.issue(one)
                 last = max(path[-1].stall, 1)  # behind the reading
