@@ -11,6 +11,7 @@
 #include <array>
 #include <bit>
 #include <cinttypes>
+#include <cmath>
 #include <functional>
 #include <random>
 
@@ -219,6 +220,23 @@ inline std::vector<Operands> operands_of(const std::vector<Kind>& kinds, int ran
   }
   return all;
 }
+
+// setp and set: the ordered comparisons, the same ones or unordered, and the two of NaN alone.
+inline bool compares(const std::string& how, double a, double b) {
+  const bool unordered = std::isnan(a) || std::isnan(b);
+  if (how == "num") return !unordered;
+  if (how == "nan") return unordered;
+  if (unordered) return how.size() == 3;
+  const std::string ordered = how.substr(0, 2);
+  if (ordered == "eq") return a == b;
+  if (ordered == "ne") return a != b;
+  if (ordered == "lt") return a < b;
+  if (ordered == "le") return a <= b;
+  if (ordered == "gt") return a > b;
+  return a >= b;
+}
+inline const char* const kComparisons[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                           "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
 
 // Two halves in a word.
 inline std::vector<Operands> paired(const std::vector<Operands>& low) {

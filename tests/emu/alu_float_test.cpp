@@ -482,24 +482,6 @@ TEST(F32, Classes) {
   check_class("subnormal", [](auto x) { return std::fpclassify(x) == FP_SUBNORMAL; });
 }
 
-// The ordered ones, then the same ones or unordered.
-template <class T>
-bool compares(const std::string& how, T a, T b) {
-  const bool unordered = std::isnan(a) || std::isnan(b);
-  if (how == "num") return !unordered;
-  if (how == "nan") return unordered;
-  if (unordered) return how.size() == 3;
-  const std::string ordered = how.substr(0, 2);
-  if (ordered == "eq") return a == b;
-  if (ordered == "ne") return a != b;
-  if (ordered == "lt") return a < b;
-  if (ordered == "le") return a <= b;
-  if (ordered == "gt") return a > b;
-  return a >= b;
-}
-const char* const kComparisons[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
-                                    "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
-
 TEST(F32, Comparisons) {
   const std::vector<Operands> singles = operands_of({Kind::f32, Kind::f32, Kind::predicate}, 1000);
   const std::vector<Operands> doubles = operands_of({Kind::f64, Kind::f64, Kind::predicate}, 1000);

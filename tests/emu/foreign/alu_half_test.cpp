@@ -216,22 +216,6 @@ TEST(Half, Approximations) {
   }
 }
 
-bool compares(const std::string& how, double a, double b) {
-  const bool unordered = std::isnan(a) || std::isnan(b);
-  if (how == "num") return !unordered;
-  if (how == "nan") return unordered;
-  if (unordered) return how.size() == 3;
-  const std::string ordered = how.substr(0, 2);
-  if (ordered == "eq") return a == b;
-  if (ordered == "ne") return a != b;
-  if (ordered == "lt") return a < b;
-  if (ordered == "le") return a <= b;
-  if (ordered == "gt") return a > b;
-  return a >= b;
-}
-const char* const kComparisons[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
-                                    "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
-
 TEST(Half, Comparisons) {
   for (const Half& h : {kF16, kBF16}) {
     const std::vector<Operands> operands = operands_of({h.kind, h.kind, Kind::predicate}, 2000);
