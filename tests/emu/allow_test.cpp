@@ -360,37 +360,23 @@ std::vector<Case> neighbour_cases() {
 // No chip with tensor memory was at hand: the fences of tcgen05 are no machine instructions in what
 // ptxas makes for sm_100a, so that nothing but their absence can follow.
 std::vector<Case> tensor_memory_cases() {
-  const auto blackwell = [](const std::string& body) {
-    std::string text = kernel(R"(
-    .shared .align 4 .b32 slot;
-    .shared .align 8 .b64 done;
-    setp.eq.u32 %p0, %r0, 0;
-    setp.lt.u32 %p1, %r0, 32;
-    setp.eq.u32 %p2, %r0, 32;
-    @%p0 mbarrier.init.shared::cta.b64 [done], 1;
-    @%p0 fence.mbarrier_init.release.cluster;
-    @%p1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
-    bar.sync 0;
-    ld.shared.u32 %r10, [slot];
-    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {%r0, %r0, %r0, %r0, %r0, %r0, %r0, %r0};
-    tcgen05.wait::st.sync.aligned;
-    )" + body + R"(
+  const auto loads = [](const std::string& body) {
+    return with_tensor_memory(body + R"(
     tcgen05.wait::ld.sync.aligned;
     st.global.u32 [%rd2], %r11;
     bar.sync 0;
     @%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 32;
     )");
-    return text.replace(text.find("sm_90a"), 6, "sm_100a");
   };
   Words shifted = counting(64);  // by warp 1: lanes 0 to 30 have what the next one had
   for (uint32_t lane = 0; lane < 31; ++lane) shifted[lane] = lane + 1;
   Words pair = counting(64);
   pair.insert(pair.end(), pair.begin(), pair.begin() + 64);
-  return {{"UninitTmem", FaultKind::uninit_tmem, blackwell(R"(
+  return {{"UninitTmem", FaultKind::uninit_tmem, loads(R"(
     tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r11, %r12}, [%r10+7];
     )"),
            64, counting(64), "is read, and nobody has written lane"},
-          {"SharedAddressInACommit", FaultKind::address_space, blackwell(R"(
+          {"SharedAddressInACommit", FaultKind::address_space, loads(R"(
     mov.u32 %r12, done;
     cvt.u64.u32 %rd3, %r12;
     @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%rd3];
@@ -400,14 +386,14 @@ std::vector<Case> tensor_memory_cases() {
     tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r10];
     )"),
            64, counting(64), "is one of shared memory, and the instruction wants a generic one"},
-          {"TmemLane", FaultKind::tmem_lane, blackwell(R"(
+          {"TmemLane", FaultKind::tmem_lane, loads(R"(
     mov.u32 %r13, %cluster_ctarank;
     shl.b32 %r13, %r13, 23;
     add.u32 %r13, %r13, %r10;
     tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r13];
     )"),
            64, pair, "names lane 128 of tensor memory, and each block has its own 128", 2},
-          {"Tcgen05Fence", FaultKind::tcgen05_fence, blackwell(R"(
+          {"Tcgen05Fence", FaultKind::tcgen05_fence, loads(R"(
     bar.sync 0;
     mov.u32 %r12, done;
     @%p2 tcgen05.shift.cta_group::1.down [%r10];

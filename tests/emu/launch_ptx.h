@@ -127,6 +127,27 @@ mad.wide.u32 %rd2, %r5, 4, %rd0;
          "\nret;\n}\n";
 }
 
+// A program for Blackwell: %r10 is the first of 32 columns of tensor memory, and every thread has
+// stored its number to the first 8. %p0 is for thread 0, %p1 for warp 0, %p2 for the first lane of
+// warp 1; `done` is an mbarrier for one arrival.
+inline std::string with_tensor_memory(const std::string& body) {
+  std::string text = kernel(R"(
+    .shared .align 4 .b32 slot;
+    .shared .align 8 .b64 done;
+    setp.eq.u32 %p0, %r0, 0;
+    setp.lt.u32 %p1, %r0, 32;
+    setp.eq.u32 %p2, %r0, 32;
+    @%p0 mbarrier.init.shared::cta.b64 [done], 1;
+    @%p0 fence.mbarrier_init.release.cluster;
+    @%p1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+    bar.sync 0;
+    ld.shared.u32 %r10, [slot];
+    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {%r0, %r0, %r0, %r0, %r0, %r0, %r0, %r0};
+    tcgen05.wait::st.sync.aligned;
+    )" + body);
+  return text.replace(text.find("sm_90a"), 6, "sm_100a");
+}
+
 // The first of two blocks sends a word, and the next one as soon as the other block has read it.
 // `between`: in there, what comes between the load of %r12 and the arrival, up to a label SKIP.
 inline std::string read_and_tell(const std::string& between, const std::string& order = "") {

@@ -132,26 +132,8 @@ std::vector<Mistake> other_mistakes() {
   return all;
 }
 
-// 32 columns of tensor memory, 8 of which every thread has stored to; warp 1 has the tensor core
-// shift lanes 0 to 31 of them.
+// Warp 1 has the tensor core shift lanes 0 to 31.
 std::vector<Mistake> tensor_memory_mistakes() {
-  const auto blackwell = [](const std::string& body) {
-    std::string text = kernel(R"(
-    .shared .align 4 .b32 slot;
-    .shared .align 8 .b64 done;
-    setp.eq.u32 %p0, %r0, 0;
-    setp.lt.u32 %p1, %r0, 32;
-    setp.eq.u32 %p2, %r0, 32;
-    @%p0 mbarrier.init.shared::cta.b64 [done], 1;
-    @%p0 fence.mbarrier_init.release.cluster;
-    @%p1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
-    bar.sync 0;
-    ld.shared.u32 %r10, [slot];
-    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {%r0, %r0, %r0, %r0, %r0, %r0, %r0, %r0};
-    tcgen05.wait::st.sync.aligned;
-    )" + body);
-    return text.replace(text.find("sm_90a"), 6, "sm_100a");
-  };
   const std::string free = R"(
     bar.sync 0;
     @%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r10, 32;
@@ -175,21 +157,23 @@ std::vector<Mistake> tensor_memory_mistakes() {
     )",
                     after = "tcgen05.fence::after_thread_sync;\n";
   const auto of_rank = [&](const char* shift_of_rank) {  // the lane is in bits 16 and up
-    return blackwell(std::string("mov.u32 %r12, %cluster_ctarank;\nshl.b32 %r12, %r12, ") + shift_of_rank +
-                     ";\nadd.u32 %r12, %r12, %r10;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r12];\n"
-                     "tcgen05.wait::ld.sync.aligned;\nst.global.u32 [%rd2], %r11;\n" +
-                     free);
+    return with_tensor_memory(
+        std::string("mov.u32 %r12, %cluster_ctarank;\nshl.b32 %r12, %r12, ") + shift_of_rank +
+        ";\nadd.u32 %r12, %r12, %r10;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%r11}, [%r12];\n"
+        "tcgen05.wait::ld.sync.aligned;\nst.global.u32 [%rd2], %r11;\n" +
+        free);
   };
   return {{"tmem_lane_of_the_pair", FaultKind::tmem_lane, of_rank("23"), of_rank("1"), config_of(2, 64, 2)},
-          {"uninit_tmem_a_column_too_far", FaultKind::uninit_tmem, blackwell(load("8")), blackwell(load("7")),
-           config_of(1, 128)},
-          {"tcgen05_columns_not_given_back", FaultKind::tcgen05, blackwell(""), blackwell(free),
-           config_of(1, 128)},
-          {"tcgen05_fence_behind_the_wait", FaultKind::tcgen05_fence, blackwell(shift + wait + load("0")),
-           blackwell(shift + wait + after + load("0")), config_of(1, 64)},
+          {"uninit_tmem_a_column_too_far", FaultKind::uninit_tmem, with_tensor_memory(load("8")),
+           with_tensor_memory(load("7")), config_of(1, 128)},
+          {"tcgen05_columns_not_given_back", FaultKind::tcgen05, with_tensor_memory(""),
+           with_tensor_memory(free), config_of(1, 128)},
+          {"tcgen05_fence_behind_the_wait", FaultKind::tcgen05_fence,
+           with_tensor_memory(shift + wait + load("0")), with_tensor_memory(shift + wait + after + load("0")),
+           config_of(1, 64)},
           {"async_window_of_the_tensor_core", FaultKind::async_window,
-           blackwell(shift + "bar.sync 0;\n" + after + load("0") + wait),
-           blackwell(shift + wait + after + load("0")), config_of(1, 64)}};
+           with_tensor_memory(shift + "bar.sync 0;\n" + after + load("0") + wait),
+           with_tensor_memory(shift + wait + after + load("0")), config_of(1, 64)}};
 }
 
 // A kernel of CUDA C++: a template with a long name, arrays with mangled names, lines of a source
