@@ -143,9 +143,9 @@ class Async : public testing::Test {
     }
   }
   // The fault of the fair order.
-  std::string fault(FaultKind kind, const std::string& body, const Shape& shape = {}, uint64_t seed = 0) {
+  std::string fault(FaultKind kind, const std::string& body, const Shape& shape = {}) {
     try {
-      run_with(body, shape, {seed, false});
+      run_with(body, shape, {0, false});
     } catch (const Fault& fault) {
       EXPECT_EQ(fault_name(fault.kind), std::string(fault_name(kind))) << fault.what();
       return fault.what();

@@ -101,8 +101,7 @@ class Copy : public testing::Test {
   }
 
   // Returns what each block's buffer holds in the end; `in` is written back.
-  std::vector<std::vector<uint8_t>> run(const std::string& body, int blocks, const gg::emu::Order& order,
-                                        bool map_at_out = false) {
+  std::vector<std::vector<uint8_t>> run(const std::string& body, int blocks, const gg::emu::Order& order) {
     gg::emu::GlobalMemory memory;
     const auto module = gg::emu::parse_ptx(copy_kernel(body));
     const auto code = gg::emu::decode(*module, *module->find("k"), gg::emu::all_forms());
@@ -115,7 +114,7 @@ class Copy : public testing::Test {
     launch.params.resize(192);
     std::memcpy(launch.params.data(), &out_address, 8);
     std::memcpy(launch.params.data() + 8, &in_address, 8);
-    map.address = map_at_out ? out_address : in_address;
+    map.address = in_address;
     gg::emu::encode_tensor_map(map, launch.params.data() + 64);
     gg::emu::RunOptions options;
     options.order = order;

@@ -14,15 +14,15 @@ namespace {
 using namespace emu_test;
 using report::says;
 
-std::string fault_of(FaultKind kind, const std::string& text, const Config& config = config_of(1, 32)) {
+std::string fault_of(FaultKind kind, const std::string& text) {
   std::string report;
   for (const Order& order : orders()) {
     Program program(text);
     std::vector<Buffer> buffers = {Buffer(4096), Buffer(4096)};
-    Config each = config;
-    each.options.order = order;
+    Config config = config_of(1, 32);
+    config.options.order = order;
     try {
-      program.run(buffers, each);
+      program.run(buffers, config);
       ADD_FAILURE() << "no fault in order " << name_of(order);
     } catch (const Fault& fault) {
       EXPECT_EQ(fault_name(fault.kind), std::string(fault_name(kind))) << fault.what();

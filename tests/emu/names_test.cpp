@@ -14,9 +14,10 @@ namespace {
 using namespace emu_test;
 
 // The report of a launch; empty if all went well.
-std::string report_of(const std::string& text, Config config = config_of(1, 64)) {
+std::string report_of(const std::string& text) {
   std::filesystem::current_path(GG_SOURCE_DIR);  // which source lines are shown from
   std::vector<Buffer> buffers = {Buffer(4096), Buffer(4096)};
+  Config config = config_of(1, 64);
   config.options.workers = 1;
   try {
     Program program(text);

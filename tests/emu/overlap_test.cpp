@@ -43,15 +43,14 @@ const std::string kSync = "bar.sync 0;\n";
 
 class Overlap : public Async {
  protected:
-  void expect(const std::string& body, uint64_t products, uint64_t during_loads, uint64_t during_stores,
-              const Shape& shape = {1, 64, 1}) {
+  void expect(const std::string& body, uint64_t products, uint64_t during_loads, uint64_t during_stores) {
     for (uint64_t seed = 0; seed < 8; ++seed) {
       SCOPED_TRACE("order " + std::to_string(seed) + (seed > 1 ? ":skew" : ":fair"));
       SetUp();
       Counters counters;
       ASSERT_NO_THROW(
           try {
-            run_with(kZeros + body, shape, {seed, seed > 1}, &counters);
+            run_with(kZeros + body, {1, 64, 1}, {seed, seed > 1}, &counters);
           } catch (const Fault& fault) {
             ADD_FAILURE() << fault.what();
             throw;

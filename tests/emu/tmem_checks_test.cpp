@@ -63,8 +63,8 @@ const std::string kUse = "st.global.u32 [%rd2], %r100;\n", kUseTwo = "st.global.
 
 // 32 columns, an mbarrier for one arrival, 64 words of shared memory of each thread, the
 // descriptor in %rd8.
-std::string prepared(int columns = 32) {
-  return alloc(columns) + init(0, 1) + fill_shared(64) + "bar.sync 0;\n" +
+std::string prepared() {
+  return alloc(32) + init(0, 1) + fill_shared(64) + "bar.sync 0;\n" +
          make_descriptor(descriptor(1024 * 8, 160));
 }
 std::string commit_by_32() { return commit(0, "@%p2"); }

@@ -148,10 +148,10 @@ TEST(Peers, AreNotCalledWithBlockScales) {
   EXPECT_NE(unfit("cublas_loop", kFormats[0], {{256}, {256}, {128}}), "");
 }
 
-Setup setup_of(BlockFormat format, Format d = Format::bf16) {
+Setup setup_of(BlockFormat format) {
   const Format element = block_scaling(format).element;
   Setup setup;
-  setup.request.formats = {element, element, d, format};
+  setup.request.formats = {element, element, Format::bf16, format};
   setup.request.b_layout = BLayout::nk;
   setup.host_offsets = false;
   return setup;
