@@ -21,6 +21,7 @@ GOOD = dict.fromkeys(files.COLUMNS, "") | {
     "groups": "8", "m_total": "16384", "m_max": "2048", "n": "4096", "k": "7168", "format": "bf16", "warm": "0",
     "us_median": "2400", "us_p10": "2390", "us_p90": "2410", "tflops": "400", "gbytes_per_s": "300", "ok": "1"}
 HEADER = ",".join(files.COLUMNS)
+COUNT_HEADER = ",".join(files.COUNT_COLUMNS)
 
 
 class Broken(unittest.TestCase):
@@ -44,10 +45,10 @@ class Broken(unittest.TestCase):
         file = self.folder / "x.csv"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
         command = ["plot.py", "--data", str(self.folder), "--out", str(self.folder / "figures")]
-        err = io.StringIO()
-        with mock.patch.object(sys, "argv", command), contextlib.redirect_stderr(err):
+        out, err = io.StringIO(), io.StringIO()
+        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             self.assertEqual(plot.main(), 2, err.getvalue())
-        self.assertEqual(len(err.getvalue().splitlines()), 1, err.getvalue())
+        self.assertEqual((out.getvalue(), len(err.getvalue().splitlines())), ("", 1), err.getvalue())
         for part in (str(file), *parts):
             self.assertIn(part, err.getvalue())
 
@@ -57,7 +58,8 @@ class Broken(unittest.TestCase):
 
     def test_files_that_are_no_measurements(self):
         for content, part in ((b"\xff\xfe\x00\x01", "cannot be read"), ("", "its header"), ("a,b\n1,2\n", "its header"),
-                              (f"{HEADER}\n1,2\n", "does not have"), (b"\0" * 100, "")):
+                              (f"{HEADER}\n1,2\n", "does not have"), (b"\0" * 100, ""), (f"{HEADER}\n\0\n", ""),
+                              (f"{COUNT_HEADER}\n01_naive,smoke\n", "")):
             with self.subTest(content[:20]):
                 self.plot(content, part)
 
@@ -74,7 +76,7 @@ class Broken(unittest.TestCase):
         self.plot(self.with_field("tflops", ""), "us_median is there without tflops")
 
     def test_a_count_that_is_none(self):
-        self.plot(",".join(files.COUNT_COLUMNS) + "\n01_naive,smoke,0:fair,instructions,many\n", "instructions is 'many'")
+        self.plot(f"{COUNT_HEADER}\n01_naive,smoke,0:fair,instructions,many\n", "instructions is 'many'")
 
     def test_folders_and_devices_that_are_not_there(self):
         nowhere = self.folder / "nowhere"
