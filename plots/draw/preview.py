@@ -17,36 +17,32 @@ from plots.draw.results import Data, variant
 from plots.measure.chapters import Chapter, read_chapters
 from plots.measure.costs import TileCounts, read_costs
 from plots.measure.files import DATA, BadData, Row, Shape
+from plots.measure.sets import problems
 
 REPO = Path(__file__).resolve().parents[2]
 # What the driver calls them, and the architectures whose chapters they run: PTX of sm_80 anywhere.
 DEVICES = {"a100": ("NVIDIA A100-SXM4-80GB", {"sm_80"}), "h100": ("NVIDIA H100 80GB HBM3", {"sm_80", "sm_90a"}),
            "h200": ("NVIDIA H200", {"sm_80", "sm_90a"}), "b200": ("NVIDIA B200", {"sm_80", "sm_100a"})}
-# Groups, rows, rows of the largest group, N and K of the sets that the tour times and those
-# that figures show beside (common/harness/problem/shapes.cpp); the library that it times beside
-# bf16 on each (common/tour/tour.py).
-SETS = {"prefill": ([(8, 16384, 2048, 4096, 7168)], "cublas_strided"),
-        "decode": ([(32, 512, 143, 4096, 7168)], "cublas_grouped"),
-        "step": ([(8, 8 * m, m, 4096, 4096) for m in (2**e for e in range(14))], "")}
-DECODE_PADDED = (32, 26 * 256, 256, 4096, 7168)  # 26 of the groups have rows, none more than 256
+# The sets that the tour times and those that figures show beside, and the library that it times
+# beside bf16 on each (common/tour/tour.py).
+SETS = {"prefill": "cublas_strided", "decode": "cublas_grouped", "step": ""}
 
 
-def padded(shape: Shape) -> Shape:
-    """With the rows of each group rounded up to 256, as chapters with block scales want them."""
-    groups, m_total, m_max, n, k = shape
-    equal = groups * m_max == m_total
-    rows = -(-m_max // 256) * 256
-    return (groups, groups * rows, rows, n, k) if equal else DECODE_PADDED
+def shape_of(rows: list[int], n: int, k: int, pads: bool) -> Shape:
+    """pads: the rows of each group are rounded up to 256, as chapters with block scales want them."""
+    if pads:
+        rows = [-(-m // 256) * 256 for m in rows]
+    return len(rows), sum(rows), max(rows), n, k
 
 
 def rows_of(chapters: list[Chapter], device: str, archs: set[str]) -> list[Row]:
     """One row for each measurement that a tour there would make, all without a time."""
     rows = []
     for chapter in (chapter for chapter in chapters if chapter.arch in archs):
-        for name, (shapes, peer) in SETS.items():
+        for name, peer in SETS.items():
             if name not in chapter.sets:
                 continue
-            shapes = dict.fromkeys(map(padded, shapes) if chapter.pads else shapes)
+            shapes = dict.fromkeys(shape_of(*problem, chapter.pads) for problem in problems()[name])
             for shape, who, warm in ((shape, who, warm) for shape in shapes for warm in (False, True)
                                      for who in ("", peer)[:2 if peer and chapter.format == "bf16" else 1]):
                 groups, m_total, m_max, n, k = shape

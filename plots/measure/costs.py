@@ -8,6 +8,7 @@ from math import ceil
 from pathlib import Path
 
 from plots.measure.files import COST_COLUMNS, BadData, read_csv
+from plots.measure.sets import problems
 
 # By chapter, format, tile and words of other options: what a slice and a tile take, by counter.
 TileCounts = dict[tuple[str, str, str, str], dict[str, dict[str, int]]]
@@ -31,7 +32,6 @@ TMEM_COLUMNS = 512  # PTX ISA, "Tensor Memory": of 128 lanes by 32 bits
 
 ELEMENTS = {"bf16": ("bf16", 64, 0), "mxfp8": ("fp8", 128, 32), "mxfp8_e5m2": ("fp8", 128, 32),
             "mxfp4": ("fp4", 256, 32), "nvfp4": ("fp4", 256, 16), "fp4_ue8m0_16": ("fp4", 256, 16)}
-PREFILL = dict(groups=8, m=2048, n=4096, k=7168)  # common/harness/problem/shapes.h
 
 
 def read_costs(path: Path) -> TileCounts:
@@ -84,15 +84,15 @@ class Cost:
 
 
 def cost(fmt: str, tile: str, counted: dict[str, dict[str, int]], choice: str = "", writes: bool = False,
-         problem: dict[str, int] | None = None, overlaps: bool = False) -> Cost:
-    """Cycles of one multiprocessor for its part of a tile, and what bounds it. `tile` as MxN; a tile of 256 rows is
+         overlaps: bool = False) -> Cost:
+    """Cycles of one multiprocessor for its part of a tile of `prefill`, and what bounds it. `tile` as MxN; a tile of 256 rows is
     two multiprocessors'. The counts are of whole tiles, of all blocks that share one. choice: words of other options that
     they were taken with. writes: what TMA writes to shared memory takes cycles there as what the tensor core reads does;
     nothing published says whether. overlaps: there are two accumulators whatever fits side by side."""
-    problem = problem or PREFILL
+    rows, n, k = problems()["prefill"][0]
     tile_m, tile_n = map(int, tile.split("x"))
     blocks = tile_m // 128
-    slices = ceil(problem["k"] / slice_k(fmt))
+    slices = ceil(k / slice_k(fmt))
     per_slice, per_tile = ({name: value / blocks for name, value in counted[each].items()} for each in ("slice", "tile"))
     tma_bytes, d_bytes = per_slice["global_load_bytes"], per_tile["global_store_bytes"]
     tensor = per_slice["multiply_adds"] / MULTIPLY_ADDS[ELEMENTS[fmt][0]]
@@ -107,7 +107,7 @@ def cost(fmt: str, tile: str, counted: dict[str, dict[str, int]], choice: str = 
     main, epilogue = slices * max(tensor, shared), max(store, code, transform)
     hidden = overlaps or accumulators(fmt, tile_n) == 2
     cycles = max(main, epilogue) if hidden else main + epilogue
-    tiles = problem["groups"] * ceil(problem["m"] / tile_m) * ceil(problem["n"] / tile_n)
+    tiles = sum(ceil(m / tile_m) for m in rows) * ceil(n / tile_n)
     us = ceil(tiles / (MULTIPROCESSORS // blocks)) * cycles / CYCLES_PER_S * 1e6
     bound = "epilogue" if hidden and epilogue > main else "tensor core, shared memory" if tensor == shared else \
         "tensor core" if tensor > shared else "shared memory"

@@ -106,11 +106,6 @@ class CostsTest(unittest.TestCase):
         for chapter, about in cost_counts.costed().items():
             self.assertEqual("ACCUMULATORS = 2, SCALE_COLUMNS" in texts[chapter], about.two_accumulators, chapter)
 
-    def test_prefill_is_the_harness_s(self):
-        text = (ROOT / "common/harness/problem/shapes.cpp").read_text(encoding="utf-8")
-        groups, m, n, k = (costs.PREFILL[each] for each in ("groups", "m", "n", "k"))
-        self.assertRegex(text, rf'name = "prefill",\s+\.what = "{groups} groups of {m} rows, N={n}, K={k}"')
-
     def test_committed_counts_are_those_of_the_tiles_shape(self):
         found = costs.read_costs(COMMITTED)
         self.assertEqual(set(found), {(chapter, *each) for chapter, about in cost_counts.costed().items() for each in about.tiles})
