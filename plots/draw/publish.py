@@ -19,32 +19,26 @@ committed are left out.
 """
 
 import argparse
-import csv
-import io
-import os
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from plots.draw import plot, sentence_numbers, tables
 from plots.draw.changes import History
 from plots.draw.results import Data
 from plots.measure.chapters import read_chapters
-from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, read_counts, read_csv
+from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, csv_text, read_counts, read_csv, write_whole
 
 # These name a measurement.
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()
 
 
 def write(path: Path, text: str) -> None:
-    """Writes beside and renames, so that a full disk leaves the earlier file whole."""
+    """Writes what has changed."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(beside, path)
+    write_whole(path, text)
     print(f"publish: {path}")
 
 
@@ -71,23 +65,15 @@ def collect(run: Path, data: Path) -> None:
     for path, rows in found.items():
         rows = sorted((read_csv(path) if path.exists() else []) + rows, key=lambda row: row["date"])
         latest = {tuple(row[column] for column in SAME): at for at, row in enumerate(rows)}
-        write_csv(path, COLUMNS, (rows[at] for at in sorted(latest.values())))
+        write(path, csv_text(COLUMNS, (rows[at] for at in sorted(latest.values()))))
 
 
 def collect_counts(run: Path, table: Path) -> None:
     """Adds the counts of a run to a table of all chapters'; of two of one chapter, set and order the run's stay."""
     counts = read_counts(table) | read_counts(run)
     if counts:
-        write_csv(table, COUNT_COLUMNS, (dict(zip(COUNT_COLUMNS, (*key, counter, value)))
-                                         for key, some in sorted(counts.items()) for counter, value in some.items()))
-
-
-def write_csv(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write(path, text.getvalue())
+        write(table, csv_text(COUNT_COLUMNS, (dict(zip(COUNT_COLUMNS, (*key, counter, value)))
+                                              for key, some in sorted(counts.items()) for counter, value in some.items())))
 
 
 def fill(readme: Path, text: str, mark: str) -> None:

@@ -12,7 +12,6 @@ Exit code 1: some differ.
 """
 
 import argparse
-import csv
 import json
 import re
 import shlex
@@ -26,7 +25,7 @@ from pathlib import Path
 from plots.draw.changes import History
 from plots.draw.results import in_their_own_names
 from plots.measure.chapters import read_chapters
-from plots.measure.files import DATA, SAME_PTX, SAME_PTX_COLUMNS, read_csv, read_rows
+from plots.measure.files import DATA, SAME_PTX, SAME_PTX_COLUMNS, read_csv, read_rows, write_csv
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -105,11 +104,8 @@ def main() -> int:
             finally:
                 subprocess.run(["git", "-C", REPO, "worktree", "remove", "--force", tree], check=True)
     now = {chapter: history.fingerprint(chapter) for chapter in {row[0] for row in rows}}
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(SAME_PTX_COLUMNS)
-        # A row of older sources would never be read again.
-        writer.writerows(sorted(row for row in rows if row[2] == now[row[0]]))
+    # A row of older sources would never be read again.
+    write_csv(path, SAME_PTX_COLUMNS, (dict(zip(SAME_PTX_COLUMNS, row)) for row in sorted(rows) if row[2] == now[row[0]]))
     return 1 if differ else 0
 
 

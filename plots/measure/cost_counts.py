@@ -16,8 +16,6 @@ instructions and cycles depend on the compiler.
 """
 
 import argparse
-import csv
-import os
 import subprocess
 import sys
 import tempfile
@@ -28,7 +26,7 @@ from pathlib import Path
 from plots.measure.chapters import read_chapters
 from plots.measure.costs import read_costs, slice_k
 from plots.measure.counts_ini import Costs, count_plan
-from plots.measure.files import COST_COLUMNS, DATA, BadData, read_counts
+from plots.measure.files import COST_COLUMNS, DATA, BadData, read_counts, write_csv
 from plots.measure.machine_code import cycles
 
 REPO = Path(__file__).resolve().parents[2]
@@ -135,12 +133,7 @@ def main() -> int:
                             print(f"cost_counts: {' '.join(key).strip()}: {name} of a {per} is {value}, not {old}")
                             differ = 1
         if not args.compare:
-            beside = args.out.with_name(f".{args.out.name}.new")
-            with open(beside, "w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, COST_COLUMNS, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
-            os.replace(beside, args.out)
+            write_csv(args.out, COST_COLUMNS, rows)
             print(f"cost_counts: {args.out}")
     except (Failed, BadData, cycles.Failed, cycles.NoTool, cycles.BadListing, OSError,
             subprocess.TimeoutExpired) as error:

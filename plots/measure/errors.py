@@ -15,7 +15,6 @@ E4M3's largest number (OCP Microscaling Formats 1.0, section 6.3), NVFP4 the E4M
 """
 
 import argparse
-import csv
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plots.measure.files import DATA, ERROR_COLUMNS
+from plots.measure.files import DATA, ERROR_COLUMNS, write_csv
 
 REPO = Path(__file__).resolve().parents[2]
 M, N, K, SEED = 256, 256, 2048, 1  # one group
@@ -141,10 +140,7 @@ def main() -> int:
         for against, right in (("quantised", product), ("drawn", drawn)):
             rows += [dict(zip(ERROR_COLUMNS, (chapter, form, against, M, N, K, FIRST + i / PER_POWER, count)))
                      for i, count in enumerate(classes(np.abs(d - right), limit)) if count]
-    with open(args.out, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ERROR_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(args.out, ERROR_COLUMNS, rows)
     return 0
 
 

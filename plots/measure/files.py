@@ -3,7 +3,10 @@
 --csv and --counts-csv; each other file names the tool that writes it."""
 
 import csv
+import io
+import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
@@ -233,6 +236,25 @@ def read_csv(path: Path | str, columns: list[str] = COLUMNS) -> list[dict[str, s
     if any(None in row or None in row.values() for row in rows):
         raise BadData(f"{path}: a row does not have {len(reader.fieldnames)} fields")
     return rows if reader.fieldnames == columns else []
+
+
+def csv_text(columns: list[str], rows: Iterable[dict]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes beside and renames, so that a full disk leaves the earlier file whole."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(beside, path)
+
+
+def write_csv(path: Path, columns: list[str], rows: Iterable[dict]) -> None:
+    write_whole(path, csv_text(columns, rows))
 
 
 def read_rows(directory: Path | str) -> list[Row]:

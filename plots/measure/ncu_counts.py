@@ -26,7 +26,7 @@ import tempfile
 from pathlib import Path
 
 from plots.measure.chapters import read_chapters
-from plots.measure.files import DATA, NCU_COLUMNS, BadData, read_counts, read_csv
+from plots.measure.files import DATA, NCU_COLUMNS, BadData, read_counts, read_csv, write_csv
 
 REPO = Path(__file__).resolve().parents[2]
 NOT_HERE = 77
@@ -264,10 +264,7 @@ def main() -> int:
     gpu = re.sub(r"[^a-z0-9]+", "-", rows[0]["device"].lower().removeprefix("nvidia ")).strip("-")
     out = args.out or REPO / DATA / gpu / "ncu.csv"
     out.parent.mkdir(parents=True, exist_ok=True)
-    with open(out, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, NCU_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(out, NCU_COLUMNS, rows)
     print(f"\nwritten: {out}")
     return 0
 

@@ -10,8 +10,6 @@ the one that nvcc.txt there names.
 """
 
 import argparse
-import csv
-import io
 import re
 import subprocess
 import sys
@@ -22,7 +20,7 @@ from pathlib import Path
 
 from plots.measure.chapters import Chapter, read_chapters
 from plots.measure.counts_ini import count_plan
-from plots.measure.files import COUNT_COLUMNS, DATA, RUN_COUNT_COLUMNS, read_csv
+from plots.measure.files import COUNT_COLUMNS, DATA, RUN_COUNT_COLUMNS, read_csv, write_csv
 
 REPO = Path(__file__).resolve().parents[2]
 KEPT = ["instructions", "instructions_floating", "global_load_bytes", "global_store_bytes"]
@@ -94,14 +92,6 @@ def compiler(build: Path) -> str:
     raise Failed(f"{build}: no CUDA compiler was configured there")
 
 
-def text_of(columns: list[str], rows: list[dict[str, str]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
 def differences(files: dict[str, tuple[list[str], list[dict]]], data: Path, with_instructions: bool) -> Iterator[str]:
     """A sentence for each count that is not what the committed file says."""
     for name, (columns, rows) in files.items():
@@ -130,7 +120,7 @@ def main() -> int:
                 print(f"recount: {each}")
             return 1 if found else 0
         for name, (columns, rows) in files.items():
-            (args.data / name).write_text(text_of(columns, rows), encoding="utf-8", newline="\n")
+            write_csv(args.data / name, columns, rows)
         note.write_text(nvcc + "\n", encoding="utf-8")
     except (Failed, OSError, subprocess.TimeoutExpired) as error:
         print(f"recount: {error}", file=sys.stderr)

@@ -12,9 +12,7 @@ plots/measure/data/cudnn.csv, of which publish makes the tables of 09a and 09c. 
 """
 
 import argparse
-import csv
 import json
-import os
 import re
 import subprocess
 import sys
@@ -22,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 from plots.measure.cudnn.configurations import Configuration, all_configurations
-from plots.measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv
+from plots.measure.files import COUNT_COLUMNS, CUDNN_COLUMNS, DATA, read_csv, write_csv
 from plots.measure.machine_code import cycles
 from plots.measure.machine_code.listing import BadListing, disassemble
 from plots.measure.machine_code.model import Kernel
@@ -223,12 +221,7 @@ def main() -> int:
             print(f"{one.name}: {'; '.join(said) if said else 'the same bytes'}\n  {ratios}", flush=True)
             wrong += bool(said)
         if args.write:
-            beside = REPO / DATA / ".cudnn.csv.new"
-            with open(beside, "w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, CUDNN_COLUMNS, lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
-            os.replace(beside, REPO / DATA / "cudnn.csv")
+            write_csv(REPO / DATA / "cudnn.csv", CUDNN_COLUMNS, rows)
         print(f"{total:,} bytes compared, {wrong} configurations differ")
     except (Failed, cycles.Failed, NoTool, BadListing, OSError, subprocess.TimeoutExpired) as error:
         print(f"compare: {error}", file=sys.stderr)

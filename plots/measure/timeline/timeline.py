@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from plots.measure.files import COLUMNS, TIMELINE_COLUMNS, BadData, read_csv
+from plots.measure.files import COLUMNS, TIMELINE_COLUMNS, BadData, read_csv, write_csv
 
 HERE = Path(__file__).resolve().parent
 REPO = HERE.parents[2]
@@ -80,15 +80,11 @@ def run(program: Path, name: str, out: Path) -> int:
     start = min(row["begin_ns"] for row in stamps)
     end = max(row["end_ns"] for row in stamps) - start
     print(f"timeline: {len(stamps)} tiles in {end / 1000:.1f} us; a launch takes {timed['us_median']} us with stamps")
-    beside = out.with_name(f".{out.name}.new")
-    with open(beside, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, TIMELINE_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in sorted(stamps, key=lambda row: (row["sm"], row["begin_ns"])):
-            row["begin_ns"] -= start
-            row["end_ns"] -= start
-            writer.writerow({column: row.get(column, timed.get(column)) for column in TIMELINE_COLUMNS})
-    beside.replace(out)
+    for row in stamps:
+        row["begin_ns"] -= start
+        row["end_ns"] -= start
+    stamps.sort(key=lambda row: (row["sm"], row["begin_ns"]))
+    write_csv(out, TIMELINE_COLUMNS, ({column: row.get(column, timed.get(column)) for column in TIMELINE_COLUMNS} for row in stamps))
     return 0
 
 
