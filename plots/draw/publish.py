@@ -27,7 +27,7 @@ from plots.draw import plot, sentence_numbers, tables
 from plots.draw.changes import History
 from plots.draw.results import Data
 from plots.measure.chapters import read_chapters
-from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, csv_text, read_counts, read_csv, write_whole
+from plots.measure.files import COLUMNS, COUNT_COLUMNS, DATA, BadData, csv_text, folder_of, read_counts, read_csv, write_whole
 
 # These name a measurement.
 SAME = "chapter kernel set groups m_total m_max n k format warm peer".split()
@@ -60,8 +60,7 @@ def collect(run: Path, data: Path) -> None:
     found = {}
     for row in rows:
         if row["device"] in devices and (row["us_median"] or row["ok"] == "0"):
-            gpu = re.sub(r"[^a-z0-9]+", "-", row["device"].lower().removeprefix("nvidia ")).strip("-")
-            found.setdefault(data / gpu / f"{row['chapter']}.csv", []).append(row)
+            found.setdefault(data / folder_of(row["device"]) / f"{row['chapter']}.csv", []).append(row)
     for path, rows in found.items():
         rows = sorted((read_csv(path) if path.exists() else []) + rows, key=lambda row: row["date"])
         latest = {tuple(row[column] for column in SAME): at for at, row in enumerate(rows)}

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from plots.measure import sets
 from plots.measure.chapters import Chapter, read_chapters
-from plots.measure.files import COLUMNS, DATA, Choices, Shape, read_csv
+from plots.measure.files import COLUMNS, DATA, Choices, Shape, folder_of, read_csv
 
 REPO = Path(__file__).resolve().parents[2]
 SHAPE = "groups m_total m_max n k".split()
@@ -67,7 +67,7 @@ def ill_formed(row: dict[str, str]) -> list[str]:
 
 def ill_placed(row: dict[str, str], path: Path) -> list[str]:
     """A row stands in the file of its chapter and its device."""
-    folder = re.sub(r"[^a-z0-9]+", "-", row["device"].lower().removeprefix("nvidia ")).strip("-")
+    folder = folder_of(row["device"])
     wrong = [f"chapter is {row['chapter']}, want {path.stem}"] if row["chapter"] != path.stem else []
     return wrong + ([f"device is {row['device']}, want that of {path.parent.name}"] if folder != path.parent.name else [])
 

@@ -238,6 +238,11 @@ def read_csv(path: Path | str, columns: list[str] = COLUMNS) -> list[dict[str, s
     return rows if reader.fieldnames == columns else []
 
 
+def folder_of(device: str) -> str:
+    """The folder below DATA that has a GPU's measurements; of the name that the driver gives it."""
+    return re.sub(r"[^a-z0-9]+", "-", device.lower().removeprefix("nvidia ")).strip("-")
+
+
 def csv_text(columns: list[str], rows: Iterable[dict]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")

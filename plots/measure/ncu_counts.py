@@ -26,7 +26,7 @@ import tempfile
 from pathlib import Path
 
 from plots.measure.chapters import read_chapters
-from plots.measure.files import DATA, NCU_COLUMNS, BadData, read_counts, read_csv, write_csv
+from plots.measure.files import DATA, NCU_COLUMNS, BadData, folder_of, read_counts, read_csv, write_csv
 
 REPO = Path(__file__).resolve().parents[2]
 NOT_HERE = 77
@@ -261,8 +261,7 @@ def main() -> int:
         print("ncu_counts: not written: the programs were built from changes that were not committed; --out FILE "
               "writes elsewhere", file=sys.stderr)
         return 1
-    gpu = re.sub(r"[^a-z0-9]+", "-", rows[0]["device"].lower().removeprefix("nvidia ")).strip("-")
-    out = args.out or REPO / DATA / gpu / "ncu.csv"
+    out = args.out or REPO / DATA / folder_of(rows[0]["device"]) / "ncu.csv"
     out.parent.mkdir(parents=True, exist_ok=True)
     write_csv(out, NCU_COLUMNS, rows)
     print(f"\nwritten: {out}")
