@@ -8,11 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
-
 #include "common/harness/machine/emulator.h"
 #include "common/harness/run/device.h"
 #include "common/kernel/check.h"
+#include "tests/device_array.h"
 
 namespace probe {
 
@@ -32,27 +31,6 @@ class Probe : public testing::Test {
   gg::Arch arch_;
 };
 
-template <class T>
-class Array {  // a copy on the device, for the length of a test
- public:
-  explicit Array(const std::vector<T>& values) : size_(values.size()) {
-    GG_CHECK(cudaMalloc(&data_, size_ * sizeof(T)));
-    GG_CHECK(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  Array(const Array&) = delete;
-  ~Array() { cudaFree(data_); }
-  T* get() const { return data_; }
-  std::vector<T> read() const {  // waits for the kernel, and reports what went wrong in it
-    std::vector<T> values(size_);
-    GG_CHECK(cudaGetLastError());
-    GG_CHECK(cudaDeviceSynchronize());
-    GG_CHECK(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  size_t size_;
-};
+using testing_gg::Array;
 
 }  // namespace probe

@@ -17,6 +17,7 @@
 #include "common/harness/run/device.h"
 #include "common/harness/verify/trials.h"
 #include "common/kernel/check.h"
+#include "tests/device_array.h"
 
 namespace museum {
 
@@ -28,29 +29,7 @@ struct Exhibit {
   Verdict (*right)();
 };
 
-template <class T>
-class Array {  // a copy on the device
- public:
-  explicit Array(const std::vector<T>& values) : size_(values.size()) {
-    GG_CHECK(cudaMalloc(&data_, size_ * sizeof(T)));
-    GG_CHECK(cudaMemcpy(data_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  ~Array() { cudaFree(data_); }
-  T* get() const { return data_; }
-  std::vector<T> read() const {  // waits for the kernel
-    std::vector<T> values(size_);
-    GG_CHECK(cudaGetLastError());
-    GG_CHECK(cudaDeviceSynchronize());
-    GG_CHECK(cudaMemcpy(values.data(), data_, size_ * sizeof(T), cudaMemcpyDeviceToHost));
-    return values;
-  }
-
- private:
-  T* data_ = nullptr;
-  size_t size_;
-};
+using testing_gg::Array;
 
 // Small whole numbers, whose products and sums are exact.
 inline float whole_number(int i) { return float(i * 7 % 11 - 5); }
