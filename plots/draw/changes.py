@@ -251,13 +251,14 @@ class History:
 
 def changed_since_measured(measured: Iterable[tuple[str, str]], history: History, name_files: bool = True) -> list[str]:
     """A sentence for each commit after which kernels have changed, or their host code alone, of chapters and the commits
-    that they were measured at."""
+    that they were measured at. Where files are not named, nothing is said of host code."""
     found = {}
     for chapter, commit in sorted(dict.fromkeys(pair for pair in measured if pair[1]), key=lambda pair: pair[0]):
         files = history.changed(chapter, commit)
         if files:
             on_host = history.is_the_same_in_ptx(chapter, commit)
-            found.setdefault((commit, files if name_files else (), on_host), []).append(chapter)
+            if name_files or not on_host:
+                found.setdefault((commit, files if name_files else (), on_host), []).append(chapter)
     return [("The kernel{} of {} {} changed since commit {}" if not on_host else
              "The kernel{} of {} {} not changed since commit {}, but host code has").format(
                  "s" if len(who) > 1 else "", " and ".join(filter(None, [", ".join(who[:-1]), who[-1]])),

@@ -183,15 +183,16 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
     narrow = [f"{chapter.id}: {chapter.format}" for chapter in data.chapters
               if chapter.format != "bf16" and chapter.id in fast | small]
     text += f"\n\nbf16{', but ' + ', '.join(narrow) if narrow else ''}{', D of ' + ', '.join(wide) if wide else ''}; " \
-        f"{how}{roof}.\n{in_whose_rounds(prefill + decode)}"
+        f"{how}{roof}.\n{in_whose_rounds(prefill + decode, data.chapters)}"
     device_of = {row.chapter: row.device for some in elsewhere for row in some}
     for device in sorted(set(device_of.values())):
-        text += f"\nTimed on {device}, the others on {data.device}: " \
-            f"{', '.join(sorted(chapter for chapter, where in device_of.items() if where == device))}."
+        there = {chapter for chapter, where in device_of.items() if where == device}
+        text += f"\nTimed on {device}, the others on {data.device}: {short_ids(there, data.chapters)}." \
+            f"{last_before(data, there, device, inputs, also)}"
     for words, which in (("Timed on problems of its own alone", [each for each in untimed if each in on_own]),
                          ("Checked on the emulator, not timed", [each for each in untimed if each not in on_own])):
         if which:
-            text += f"\n{words}: {', '.join(which)}."
+            text += f"\n{words}: {short_ids(which, data.chapters)}."
     if best:
         text += f"\nLibraries timed on `prefill` beside {best.chapter}, in its run: " \
             f"{', '.join(sorted(map(peer_and_version, libraries(prefill))))}.\n" \
@@ -199,17 +200,38 @@ def ladder_table(data: Data) -> tuple[str, list[Row]]:
     return text, prefill + decode + elsewhere[0] + elsewhere[1]
 
 
-def in_whose_rounds(rows: list[Row]) -> str:
+def short_ids(names: Iterable[str], chapters: list[Chapter]) -> str:
+    """Chapters in the course's order, without their titles, and three or more neighbours by the first and the last."""
+    wanted, runs = set(names), []
+    for there, some in itertools.groupby(chapters, lambda chapter: chapter.id in wanted):
+        ids = [chapter.id.split("_")[0] for chapter in some]
+        runs += [] if not there else ids if len(ids) < 3 else [f"{ids[0]} to {ids[-1]}"]
+    return ", ".join(runs)
+
+
+def last_before(data: Data, names: set[str], device: str, inputs: str, also: str) -> str:
+    """What another device took for the last chapter ahead of those that it alone timed: they compare with that, and not
+    with the chapter's own line."""
+    columns = {"prefill": (inputs, "tflops", "TFLOP/s"), "decode": (also, "us_median", "µs")}
+    rows = {(row.chapter, row.set): row for row in data.on(device) if row.timed and not row.peer and not row.variant
+            and row.format == data.format.get(row.chapter) and row.set in columns and row.warm == (columns[row.set][0] == "warm")}
+    ahead = itertools.takewhile(lambda chapter: chapter not in names, (chapter.id for chapter in data.chapters))
+    last = next((each for each in reversed(list(ahead)) if (each, "prefill") in rows), None)
+    found = [f"{cell(rows[last, name], column)} {unit} on `{name}`" for name, (_, column, unit) in columns.items() if (last, name) in rows]
+    return f" There {last.split('_')[0]} has {', '.join(found)}." if found else ""
+
+
+def in_whose_rounds(rows: list[Row], chapters: list[Chapter]) -> str:
     """Which chapters of the ladder were timed in the same rounds."""
-    guests, own = {}, sorted({row.chapter for row in rows if not row.peer and row.timed})
+    guests, own = {}, {row.chapter for row in rows if not row.peer and row.timed}
     for row in rows:
         if row.host:
             guests.setdefault(row.host, {row.host}).add(row.chapter)
-    alone = [chapter for chapter in own if not any(chapter in together for together in guests.values())]
+    alone = own.difference(*guests.values())
     if not guests:
         return "Each chapter is timed by its own program, at the clock that its rounds have."
-    runs = "; ".join(", ".join(sorted(together)) for _, together in sorted(guests.items()))
-    others = f" Each other one by its own program, at the clock that its rounds have: {', '.join(alone)}." if alone else ""
+    runs = "; ".join(short_ids(together, chapters) for _, together in sorted(guests.items()))
+    others = f" Each other one by its own program, at the clock that its rounds have: {short_ids(alone, chapters)}." if alone else ""
     return f"Timed in turns, in the same rounds: {runs}.{others}"
 
 

@@ -83,6 +83,7 @@ class ChangesTest(unittest.TestCase):
             self.assertEqual(changed_if_same(host), ("kernel.cuh",), "PTX says nothing of a launch and its constants")
         self.assertEqual(changed_since_measured([("01_naive", self.commit)], History(self.repo)), [
             f"The kernel of 01_naive has not changed since commit {self.commit[:10]}, but host code has: kernel.cuh."])
+        self.assertEqual(changed_since_measured([("01_naive", self.commit)], History(self.repo), name_files=False), [])
         for host in (renamed.replace("64", "8 * (4 + 4)"), renamed + "constexpr int TWO = 2;\n", renamed + "int three() { return 3; }\n"):
             self.assertEqual(changed_if_same(host), (), "the same value, and what nothing uses that stayed the same")
 

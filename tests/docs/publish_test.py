@@ -134,7 +134,7 @@ class PublishTest(PlotsCase):
         self.assertEqual(self.cells("chapters/LADDER.md", "[03_tensor_cores]")[3], "30.0", "where the others are from")
         text = (self.repo / "chapters/LADDER.md").read_text()
         self.assertIn("bf16, but 08b_fp4: nvfp4; cold inputs; measured roof 100 TFLOP/s", text)
-        self.assertIn("Timed on NVIDIA B200, the others on NVIDIA H200: 08a_bf16, 08b_fp4.\n", text)
+        self.assertIn("Timed on NVIDIA B200, the others on NVIDIA H200: 08a, 08b. There 03 has 60.0 TFLOP/s on `prefill`.\n", text)
         self.assertNotIn("not timed", text)
         table = (self.repo / "chapters/08a_bf16/README.md").read_text()
         self.assertIn("| 03_tensor_cores |", table)

@@ -188,13 +188,18 @@ class TablesTest(PlotsCase):
         self.assertIn("02_tiled and 03_tensor_cores were timed in turns, in the same rounds.",
                       (self.repo / "chapters/03_tensor_cores/README.md").read_text())
         front = (self.repo / "chapters/LADDER.md").read_text()
-        self.assertIn("Timed in turns, in the same rounds: 01_naive, 02_tiled, 03_tensor_cores.\n", front)
+        self.assertIn("Timed in turns, in the same rounds: 01 to 03.\n", front)
         self.assertIn("The fastest of these: cublas_loop, 70 TFLOP/s.", front)
         save(self.data / "later.csv", [row("02_tiled", "prefill", m, 51, date="2026-01-04")])
         self.fill(publish)
         self.assertIn("01_naive was timed by its own program, at", (self.repo / path).read_text())
-        self.assertIn("in the same rounds: 01_naive, 03_tensor_cores. Each other one by its own program, at the clock that its rounds "
-                      "have: 02_tiled.\n", (self.repo / "chapters/LADDER.md").read_text())
+        self.assertIn("in the same rounds: 01, 03. Each other one by its own program, at the clock that its rounds have: 02.\n",
+                      (self.repo / "chapters/LADDER.md").read_text())
+
+    def test_short_ids(self):
+        course = [SimpleNamespace(id=each) for each in ("01_one", "02_two", "03_three", "04_four", "05_five")]
+        for names, said in (("", ""), ("05 01 02", "01, 02, 05"), ("03 02 01 05", "01 to 03, 05"), ("01 02 03 04 05", "01 to 05")):
+            self.assertEqual(tables.short_ids([each.id for each in course if each.id[:2] in names], course), said)
 
     def test_chapters_that_the_ladder_has_no_time_of(self):
         """Timed on other problems is not untimed."""
@@ -205,7 +210,7 @@ class TablesTest(PlotsCase):
             (self.repo / "chapters" / name / "kernel.cuh").write_text("same\n")
         save(self.data / "other.csv", [row("04_other_problems", "wgrad", [64] * 2, 10)])
         self.fill(publish)
-        self.assertIn("\nTimed on problems of its own alone: 04_other_problems.\nChecked on the emulator, not timed: 05_emulator.\n",
+        self.assertIn("\nTimed on problems of its own alone: 04.\nChecked on the emulator, not timed: 05.\n",
                       (self.repo / "chapters/LADDER.md").read_text())
 
     def test_front_page(self):
