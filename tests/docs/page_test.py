@@ -231,7 +231,8 @@ class Lessons(unittest.TestCase):
                 '<p class="more"><strong>How fast?</strong></p>', '<p class="more">A 7, <code>a &lt; b</code> of a link:</p>',
                 '<pre tabindex="0">  |a|\n\n  &lt;b&gt;</pre>', '<ul class="more"><li>one line</li><li><strong>two</strong></li></ul>',
                 '<ol class="more"><li>first</li><li>then</li></ol>', '<div class="scroll"><table><tr><th>x</th><th>y</th></tr>'
-                '<tr><td>1</td><td><code>2</code></td></tr></table></div>', "", "", "", '<p class="more">last</p>'])
+                '<tr><td>1</td><td><code>2</code></td></tr></table></div>', "", '<pre tabindex="0">int x;</pre>', "",
+                '<p class="more">last</p>'])
             self.assertEqual(gather.section_of("01_new", "Picture"), ["not here\n"])
             self.assertEqual(gather.section_of("01_new", "Measured") + gather.section_of("02_none", "Question"), [])
 

@@ -174,6 +174,10 @@ class PublishedTest(unittest.TestCase):
             self.assertTrue(any(some[after] < some[before] for some in times.values()), f"{after} is faster than {before} nowhere")
         for name, some in times.items():  # 03's lesson says so, too
             self.assertLess(some["03"], min(some[each] for each in "04 05a 05b 06a 06b".split() if each in some), name)
+        self.assertEqual(times["decode"]["03"], min(times["decode"][each] for each in front_page.MILESTONES))
+        third, last = (next(row for row in self.data.of_set("decode")[0] if (row.chapter, row.peer) == (chapter, ""))
+                       for chapter in ("03_tensor_cores", "07l_peak_hopper"))
+        self.assertTrue(results.within_noise(third, last), "the front page says level")
 
     def test_libraries_on_the_front_page(self):
         text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

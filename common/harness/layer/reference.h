@@ -82,8 +82,8 @@ struct GluDerivative {
   }
 };
 
-// A step depends on these, and each has a gradient. Each in the layout that
-// LayerTensors names. BIAS [experts, 2 inner] is added to c: zeros, as the layer has none.
+// A step depends on these, and each has a gradient. Their layouts are those of LayerTensors. BIAS
+// [experts, 2 inner] is added to c: zeros, as the layer has none.
 enum Of { TOKENS, W1, W2, PROB, BIAS, ALL };
 template <class Number>
 using Parameters = std::array<std::vector<Number>, ALL>;

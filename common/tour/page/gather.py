@@ -43,9 +43,9 @@ def as_html(text: str) -> str:
 
 
 def part_as_html(part: str) -> str:
-    """A paragraph, list, table or picture of Markdown as an element of HTML; nothing for code and figures."""
-    if fence := re.fullmatch(r"(?s)```(\w*)\n(.*?)\n```", part):
-        return "" if fence[1] else f'<pre tabindex="0">{html.escape(fence[2], quote=False)}</pre>'
+    """A paragraph, list, table or what stands between fences as an element of HTML; nothing for figures and comments."""
+    if fence := re.fullmatch(r"(?s)```\w*\n(.*?)\n```", part):
+        return f'<pre tabindex="0">{html.escape(fence[1], quote=False)}</pre>'
     if part.startswith("|"):
         rows = [re.split(r" \| ", line.strip("| ")) for line in part.splitlines() if not re.fullmatch(r"[|\-: ]+", line)]
         lines = ["".join(f"<{cell}>{as_html(text)}</{cell}>" for text in row) for row, cell in zip(rows, ["th", *["td"] * len(rows)])]
