@@ -94,6 +94,32 @@ TEST(TimeContestants, GiveTheTimeOfOneLaunch) {
   }
 }
 
+// What adds to its output is right after one launch on each set: the replay makes no more, however many
+// launches others have in a batch.
+TEST(TimeContestants, AddOnceInTheReplay) {
+  for (const double us : {2000.0, 300.0, 5.0}) {
+    for (const int sets : {1, 3}) {
+      double now = 0;
+      FakeStopwatch watch(&now);
+      std::map<int, int> launches;
+      Contestant one{.name = "one", .launch = [&](int set, cudaStream_t) {
+                       ++launches[set];
+                       now += us;
+                     }};
+      one.adds = true;
+      one.right = [&](int, const std::function<void()>& replay) {
+        launches.clear();
+        replay();
+        for (int set = 0; set < sets; ++set) EXPECT_EQ(launches[set], 1) << us;
+        return launches.size() == size_t(sets);
+      };
+      const Timing timing = time_contestants({one}, sets, Rounds::brief, watch)[0];
+      EXPECT_TRUE(timing.right);
+      EXPECT_DOUBLE_EQ(timing.median, us);
+    }
+  }
+}
+
 // Set 0 takes 4 us, set 1 takes 8, and so on: a graph holds all of them as often.
 TEST(TimeContestants, AverageOverAllSets) {
   double now = 0;

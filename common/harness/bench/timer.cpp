@@ -80,6 +80,7 @@ class Turns {
     const double once = stopwatch_.time([&] { launch(1); }, nothing);
     batch_ = std::clamp(int(kBatchUs / std::max(once, 0.5)), 1, kMostLaunchesInGraph);
     if (batch_ > 1) batch_ = (batch_ + sets - 1) / sets * sets;
+    if (contestant.adds) batch_ = sets;
     if (once < kGraphBelowUs) graph_ = stopwatch_.record([&] { launch(batch_); });
     const double batch_us = std::max(1.0, stopwatch_.time([&] { run(1); }, nothing));
     to_settle_ = int(std::ceil(lengths.settle_us / batch_us));

@@ -96,7 +96,7 @@ class Field {
         });
       };
       entrants_.push_back(
-          {peer.name(), version, session_.setup.request.tile, {peer.name(), launches.launch, right}});
+          {peer.name(), version, session_.setup.request.tile, {peer.name(), launches.launch, right, adds()}});
     } catch (const Error& error) {
       cudaGetLastError();  // if there is one, it was the peer's
       std::fprintf(stderr, "--peer %s left out on %s: %s\n", peer.name().c_str(), shape_.describe().c_str(),
@@ -139,6 +139,7 @@ class Field {
   const std::vector<Row>& rows() const { return rows_; }
 
  private:
+  bool adds() const { return session_.setup.request.accumulate; }
   Row row_of(const Entrant& entrant) const {
     return result_row(session_, shape_, entrant.tile, entrant.peer, entrant.version);
   }
@@ -156,7 +157,7 @@ class Field {
     const auto right = [this](int sets, const std::function<void()>& replay) {
       return right_in_sets(*session_.machine, sets_, sets, replay);
     };
-    Entrant entrant = {name, "", tile, {name, launch, right}};
+    Entrant entrant = {name, "", tile, {name, launch, right, adds()}};
     if (correct(session_, *sets_[0], [&](cudaStream_t stream) { launch(0, stream); })) {
       entrants_.push_back(std::move(entrant));
       return true;
