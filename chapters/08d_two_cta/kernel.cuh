@@ -59,8 +59,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     gg::ptx::tcgen05_relinquish_alloc_permit<CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
-  // A cluster barrier is .aligned: it wants whole warps. Warp 0 is whole after `thread == 0` because ptxas
-  // joins it there; PTX does not promise that. More work for single lanes above wants a __syncwarp here.
+  // A cluster barrier is .aligned: a warp's lanes execute it together. ptxas joins them again after
+  // `thread == 0`; PTX does not promise it. If single lanes do more above, add a __syncwarp here.
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
   // [columns]

@@ -25,7 +25,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / CTA_GROUP);
-    const int sfa_row = row0 / ATOM_ROWS;
+    const int sfa_row = row0 / ATOM_ROWS;  // this block's row of atoms; sfb_row is the tile's first
     const int sfb_row = tile.group * sfb_rows + tile.col0 / ATOM_ROWS;
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
@@ -48,7 +48,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     }
   }
   // [drain]
-  // The block must not end while rank 0's commits are on their way to it.
+  // The block must not end while commits of rank 0 are on their way to this block's `empty`.
+  // A cluster barrier does not wait for them: the tensor core arrives, not a thread.
   for (int i = 0; elected && i < C::STAGES; ++i, ring.next()) {
     gg::ptx::mbarrier_wait_parity(memory.empty_addr + ring.stage * 8, ring.phase ^ 1);
   }
