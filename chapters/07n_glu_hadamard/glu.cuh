@@ -31,8 +31,8 @@ struct Operands {      // of the epilogue, and a result of it: amax. In global m
 struct Factors {
   float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
   const float* prob;                                // of the tile's tokens
-  int rows;                                         // of the tile: so many tokens
-  float first_prob;  // of token `lane`. Declared after prob and rows, which prob_of(0) below reads.
+  int rows;                                         // how many tokens the tile has
+  float first_prob;  // prob_of(0), which reads prob and rows: declare these before it
 
   // Who: a whole consumer. col0: its first column of B. From n on its columns are another
   // group's or zeros, and their outputs are not stored: `min` only keeps the reading of a bias
@@ -83,9 +83,9 @@ __device__ __forceinline__ void activate_rows(Activation activation, const float
 // [/glu]
 
 // [activate]
-// Activates all tokens of the tile, 32 at a time, and tests `geglu` once for each 32. With a test for
-// each output ptxas interleaved no two outputs. With one test before the loop it interleaved those of
-// all tokens, needed too many registers and spilled.
+// Activates all tokens of the tile, 32 at a time, those of a box of D. `geglu` is tested once for
+// each 32. With a test for each output ptxas did not interleave two outputs' instructions. With one
+// test before the loop it interleaved those of all tokens, needed too many registers and spilled.
 template <int SUMS>
 __device__ __forceinline__ void activate(const float (&sums)[SUMS], const Factors& factors, bool geglu,
                                          uint32_t (&words)[SUMS / 4]) {

@@ -35,7 +35,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // box below. No assertion compares any of them with this map: if one differs, values are wrong.
   static_assert(8 * 2 * 4 == PAIR);  // by wgmma: a warp has two times 8 rows, a consumer has 4 warps
   // The last dimension goes through all groups, each with n / PAIR whole PAIRs, as load.cuh counts
-  // them: `launch` refuses another n. A group's last tile may have columns of the next group, or
+  // them: `launch` refuses another n. A group's last tile may have columns of later groups, or
   // after the last group zeros. Their outputs are not stored.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;
   const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one

@@ -33,7 +33,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   static_assert(first_gate(0, 1) == 8);                 // half 1, the second load
   static_assert(first_gate(1, 0) == 16 && first_gate(2, 0) == PAIR);  // the last two strides
   // The last dimension goes through all groups, each with n / PAIR whole PAIRs, as load.cuh counts
-  // them: the harness refuses another n. A group's last tile may have columns of the next group, or
+  // them: the harness refuses another n. A group's last tile may have columns of later groups, or
   // after the last group zeros. Their outputs are not stored, and `is_inside` leaves them out of amax.
   const int64_t all_pairs = int64_t(groups) * n / PAIR;
   const int64_t pitch = int64_t(k) * 2;  // bytes from a column of the product to the next one
