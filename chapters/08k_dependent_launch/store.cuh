@@ -24,7 +24,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    // Columns to visit: D's, and those from N on whose codes share a word with D's, of ATOM_ROWS columns.
+    // Columns to visit: D's, and those from N on whose codes share an atom with D's, of ATOM_ROWS columns.
     const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
     // So `cols` is whole reads: with 32 `first` could be negative, and no warp would arrive at
     // `taken`. And it is whole words of codes, of four parts each, as epilogue.cuh counts them.

@@ -132,7 +132,7 @@ class Epilogue {
 
   // Who: a whole warp; no lane may skip a shuffle. Does: stores the part as a box of D_col, and its 32
   //   codes, lane c that of column c. In columns from N on v must be 0: their codes are stored too, as
-  //   they fill an atom. `v` is left as it is, for D, whose box has the same format: `output_` wants it.
+  //   they fill an atom. `v` is left as it is, for D. D_col has D's format: `output_` has boxes of one size.
   __device__ void quantise_columns(const float (&v)[PART], int row0, int col, int cols) {
     const int lane = int(threadIdx.x) % 32;
     // [columns]

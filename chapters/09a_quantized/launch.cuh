@@ -45,7 +45,7 @@ void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
 // SFB [G][N/128][K/4V][512], rounded up. Rows of A and of D are multiples of 16 bytes.
 // An atom's bytes past K must not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: they are multiplied by zeros.
 // Rows that pad a group are rows as all others: they count in amax, and in scales of columns. Zeros in A and
-// in prob, and scales that are not NaN, leave both as they are.
+// in prob leave both as they are, if alpha, bias and B are finite and no scale is NaN: 0 times those is NaN.
 template <class Scale, int V, class T>
 void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,
             const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile, bool dynamic,
