@@ -100,7 +100,7 @@ void for_each_config(F f) {
   f(Config<2, 64, 8>());
   f(Config<2, 32, 9>());
   f(Config<1, 128, 8>());
-  f(Config<1, 32, 9>());  // with more stages no block of the next launch would fit beside one of this
+  f(Config<1, 32, 9>());  // with more stages 07l's blocks would not fit beside those of the next launch
   f(Config<1, 64, 7, 1, 2>());
   f(Config<1, 64, 6, 1, 4>());
 }

@@ -21,8 +21,8 @@ static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
 static_assert(D_BYTES == 4 * WARP_COLUMNS);
 // The maps of D and D_col have it. Another one needs another formula in BoxStore::swizzled.
 constexpr auto D_SWIZZLE = CU_TENSOR_MAP_SWIZZLE_64B;
-// A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
-// up to STEP. A box of D has STEP rows, too.
+// A tile has STEP to BM rows, a multiple of STEP since groups are: wgmma's N, and the rows of A that
+// are loaded. A box of D has STEP rows, too.
 constexpr int STEP = 32;
 static_assert(STORE_ROWS % STEP == 0 && STEP % 8 == 0, "the swizzle repeats after 8 rows");
 
@@ -59,10 +59,10 @@ struct Config {
   static_assert(STORE_ROWS == 128);
   static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
   static_assert(BM <= 2 * STORE_ROWS, "held rows go where the first STORE_ROWS were");
-  // A consumer's shared memory. D_BOX_BYTES: all boxes of one output, up to four. STORE_BYTES: D's
-  // and D_col's. CODE_BYTES: a scale code for each row and warp, read as words.
-  static constexpr int D_BOX_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;
-  static constexpr int STORE_BYTES = 2 * D_BOX_BYTES;
+  // A consumer's shared memory. OUTPUT_BYTES: one output's boxes, up to four. STORE_BYTES: those of
+  // D and D_col. CODE_BYTES: a scale code for each row and warp, read as words.
+  static constexpr int OUTPUT_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;
+  static constexpr int STORE_BYTES = 2 * OUTPUT_BYTES;
   static constexpr int CODE_BYTES = BM * 4;
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0 && STORE_BYTES % 1024 == 0,
                 "the swizzle wants operands at multiples of 1024, and rows of D at multiples of 512");

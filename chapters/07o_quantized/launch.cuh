@@ -68,7 +68,7 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
   decltype(&launch_as<Config<2, 256, 4>>) best = nullptr;
   double least = INFINITY;
   // `estimate` is fitted to times of the product alone: around a tile it counts 1000 cycles, 700 of
-  // pairs, 2800 of four splits. This epilogue takes 38 to 49 cycles for each row of a tile (stamped
+  // pairs, 2000 of four splits. This epilogue takes 38 to 49 cycles for each row of a tile (stamped
   // once on an H200), however rows are cut into tiles. The constants were not fitted anew: once, on
   // `prefill`, `decode`, `skewed` and eight of `moe`, the chosen tile took up to 15 % longer than the
   // best one. m_total counts padded rows, at least 128 of a group that has any, so `early` is rare.

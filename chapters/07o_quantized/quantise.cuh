@@ -47,16 +47,16 @@ static_assert(2 * WARP_COLUMNS == SCALE_BLOCK && STEP == SCALE_BLOCK);
 template <class C>
 class Quantiser {
  public:
-  // Loads what the tile needs, so call it early. `row_codes`: shared memory of the consumer,
+  // Loads what the tile needs, so call it early. `warp_codes`: shared memory of the consumer,
   // [BM][4], one for each row and warp. `barrier`: the consumer's named barrier, BoxStore's too.
   __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int col0,
-                       int n, unsigned char* row_codes, int barrier)
+                       int n, unsigned char* warp_codes, int barrier)
       : operands_(operands),
         tile_(tile),
         col0_(col0),
         n_(n),
         barrier_(barrier),
-        row_codes_(row_codes),
+        warp_codes_(warp_codes),
         alpha_(operands.alpha[tile.group]),
         norm_(*operands.norm_const) {
     load_probs(0);
@@ -73,12 +73,12 @@ class Quantiser {
     const gg::ScaleLayout before = {n, begin / SCALE_BLOCK};
     const gg::ScaleLayout layout = {n, gg::scale_blocks(rows, SCALE_BLOCK)};
     first_scale_block_ = (tile.row0 - begin) / SCALE_BLOCK;
-    column_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column() + lane() / 2, 0);
+    sfd_col_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column() + lane() / 2, 0);
   }
 
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
   // With other rows it would overwrite those after the tile: main.cu's m_multiple rules them out.
-  // Before: `store.complete`. row_codes_ is written before the barrier and read after it, up to
+  // Before: `store.complete`. warp_codes_ is written before the barrier and read after it, up to
   // `leave`. The next tile's `apply` overwrites it after `store.begin`, which no thread passes
   // before all have called `leave` here. Both loops are unrolled, so `box` is a constant, and
   // sums, probs_ and what `store` holds are registers. Values replace the sums that they are made of.
@@ -102,12 +102,12 @@ class Quantiser {
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below
     // all of them.
     if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(amax_bits));
-    gg::ptx::bar_sync(barrier_, 128);  // the row codes of all warps are there
+    gg::ptx::bar_sync(barrier_, 128);  // the warp codes of all warps are there
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
       quantise_rows(reinterpret_cast<const float(&)[16]>(sums[box * 16]), box, store);
     }
-    store_row_codes<BOXES * STEP>();
+    store_sfd_row<BOXES * STEP>();
     store.leave(tile_, col0_);
   }
   // [/apply]
@@ -116,7 +116,7 @@ class Quantiser {
   // Returns which of a lane's 16 sums of a box is that of row 8j + 2 * (lane % 4) + e, in its even
   // or odd column. By wgmma sums 4j + e are of row lane / 4 of a warp's 16 of B, and sums
   // 4j + 2 + e of the row 8 further: launch.cuh's map puts the next column there. These rely on it
-  // too: even_bias_ and odd_bias_, column_codes_, elements_of.
+  // too: even_bias_ and odd_bias_, sfd_col_codes_, elements_of.
   static constexpr int EVEN = 0, ODD = 1;
   __device__ static constexpr int sum_of(int j, int e, int odd) { return j * 4 + odd * 2 + e; }
   __device__ static constexpr bool is_odd(int sum) { return sum / 2 % 2; }
@@ -156,8 +156,9 @@ class Quantiser {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i));
     }
-    // From N on a bias, or NaN of A times 0, would count. Set after the values: where zeros were
-    // the first branch of the `if` above, ptxas 13.0 spilled over 4 KB in kernels of 256 rows.
+    // From N on a bias, or NaN of A times 0, would count in maxima, and make codes other than 0.
+    // Set after the values: where zeros were the first branch of the `if` above, ptxas 13.0 spilled
+    // over 4 KB in kernels of 256 rows.
     if (warp_column() >= n_) {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = 0;
@@ -165,7 +166,7 @@ class Quantiser {
   }
 
   // Finds the largest magnitude of each row of a box in this warp's 16 columns, and writes the code
-  // that these alone would have to row_codes_. Eight lanes have the same rows, those with the same
+  // that these alone would have to warp_codes_. Eight lanes have the same rows, those with the same
   // lane % 4: they trade, until each has one row, row_of_lane. Returns the magnitude of that row's
   // 16 columns, NaN if one is NaN.
   // [trade]
@@ -187,7 +188,7 @@ class Quantiser {
       }
     }
     const uint32_t largest_bits = gg::epilogue::magnitude(kept[0]);
-    row_codes_[(box * STEP + row_of_lane()) * 4 + warp()] = uint8_t(code_of(largest_bits));
+    warp_codes_[(box * STEP + row_of_lane()) * 4 + warp()] = uint8_t(code_of(largest_bits));
     return largest_bits;
   }
   // [/trade]
@@ -226,7 +227,7 @@ class Quantiser {
     store.take(D_COL, box, elements_of(scaled).reg);
     if (has_codes() && lane() % 2 == 0) {
       const int scale_block = first_scale_block_ + box;
-      uint8_t* to = column_codes_ + scale_block / 4 * gg::ScaleLayout::kAtomBytes + scale_block % 4;
+      uint8_t* to = sfd_col_codes_ + scale_block / 4 * gg::ScaleLayout::kAtomBytes + scale_block % 4;
       *to = uint8_t(code);  // a byte: tiles begin at multiples of STEP, and a word has four scale blocks
       if (is_alone()) to[8] = 0;  // of the column 64 further, two words on
     }
@@ -250,7 +251,7 @@ class Quantiser {
   // [/rows]
   // Returns the codes that the four warps have left for a row, that of warp w in byte w.
   __device__ uint32_t codes_of_warps(int row) const {
-    return reinterpret_cast<const uint32_t*>(row_codes_)[row];
+    return reinterpret_cast<const uint32_t*>(warp_codes_)[row];
   }
   // The row's code for the columns of warps 0 and 1 (warp_pair 0), or 2 and 3 (1): the larger one
   // of two warps' codes. A larger magnitude never has a smaller code, and NaN has the last one.
@@ -289,7 +290,7 @@ class Quantiser {
   // (is_alone). They are aligned: the code of column 0 of an atom begins a word, and that of column
   // 64 its upper half.
   template <int ROWS>
-  __device__ void store_row_codes() const {
+  __device__ void store_sfd_row() const {
     if (!has_codes()) return;
     const gg::ScaleLayout layout = {operands_.rows, gg::scale_blocks(n_, SCALE_BLOCK)};
 #pragma unroll
@@ -308,11 +309,11 @@ class Quantiser {
   const Operands& operands_;
   Tile tile_;
   int col0_, n_, barrier_;
-  unsigned char* row_codes_;  // of each row four bytes, byte w from warp w's 16 columns alone
+  unsigned char* warp_codes_;  // of each row four bytes, byte w from warp w's 16 columns alone
   float alpha_, norm_, even_bias_ = 0, odd_bias_ = 0;
-  float2 probs_[2][4];     // of this lane's rows, of two boxes
-  int first_scale_block_;  // the tile's first 32 rows: their number in a column of SFD_col's layout
-  uint8_t* column_codes_;  // where the code of scale block 0 of this lane's column is
+  float2 probs_[2][4];      // of this lane's rows, of two boxes
+  int first_scale_block_;   // the tile's first 32 rows: their number in a column of SFD_col's layout
+  uint8_t* sfd_col_codes_;  // where the code of scale block 0 of this lane's column is
 };
 
 }  // namespace chapter

@@ -39,8 +39,8 @@ class BoxStore {
   // before all threads have called `leave` for the tile before. Since then all have met in two
   // bar_syncs: that of `send`, and that of `wait_until_read`, here or in the action LAST_WAIT.
   __device__ void begin() {
-    if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // a block's first tile need not wait
-    has_sent_ = true;
+    if (!C::HOLDS_ROWS && has_begun_) wait_until_read();  // a block's first tile need not wait
+    has_begun_ = true;
   }
   // [/begin]
   // Takes 32 rows of this warp's 16 columns. The box must be known when compiled: it indexes
@@ -128,7 +128,7 @@ class BoxStore {
   __device__ static int swizzled(int row, int chunk) { return row * D_BYTES + (chunk ^ row / 2 % 4) * 16; }
 
   __device__ uint32_t box_addr(Output output, int box) const {  // in shared memory
-    return addr_ + output * C::D_BOX_BYTES + box * STEP * D_BYTES;
+    return addr_ + output * C::OUTPUT_BYTES + box * STEP * D_BYTES;
   }
 
   // Writes 32 rows of this warp's 16 columns to shared memory. As wgmma left the sums, reg[i] is
@@ -173,8 +173,8 @@ class BoxStore {
   uint32_t held_[C::HOLDS_ROWS ? (BM - STORE_ROWS) / 4 : 1];
   // The tile that `leave` took: its first row in D, how many it has, this consumer's first column.
   int row0_ = 0, rows_ = 0, col0_ = 0;
-  int action_ = DONE;      // the next one for that tile
-  bool has_sent_ = false;  // `begin` was called: where no rows are held, the next `begin` waits for it
+  int action_ = DONE;       // the next one for that tile
+  bool has_begun_ = false;  // `begin` was called: where no rows are held, the next one waits for TMA
 };
 
 }  // namespace chapter

@@ -17,8 +17,8 @@ constexpr int ROW_BYTES = 128;    // of a slice: the most that TMA swizzles
 constexpr int HALF = 64;          // columns of B that a wgmma has
 constexpr int WARP_COLUMNS = 16;  // of them a warp has: M of wgmma is 64, for four warps
 static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
-// A tile has 1 to BM rows. Its width, wgmma's N and the rows of A that are loaded, is that rounded
-// up to STEP. A box of D has STEP rows, too.
+// A tile has STEP to BM rows, a multiple of STEP since groups are: wgmma's N, and the rows of A that
+// are loaded. A box of D has STEP rows, too.
 constexpr int STEP = 32;
 // The maps of D and D_col have it. Another one needs another formula in BoxStore::swizzled.
 constexpr auto D_SWIZZLE = CU_TENSOR_MAP_SWIZZLE_128B;
@@ -89,21 +89,21 @@ struct alignas(16) Tile {
 };
 static_assert(Tile{0, 1, 2, 3}.row0 == 1 && Tile{0, 1, 2, 3}.rows == 2 && Tile{0, 1, 2, 3}.col0 == 3);
 
-// Row codes: of[row][h][w] is the scale code that the 16 columns of warp w in half h alone would
+// Warp codes: of[row][h][w] is the scale code that the 16 columns of warp w in half h alone would
 // give this row. Quantiser::codes_of_warps loads the codes of the four warps as one word.
 template <int ROWS>
-struct alignas(4) RowCodes {
+struct alignas(4) WarpCodes {
   unsigned char of[ROWS][2][4];
 };
 
 // Shared memory.
 template <class C>
 struct Memory {
-  uint32_t a_tile_addr;        // [STAGES][BM][BK], swizzled
-  uint32_t b_tile_addr;        // [STAGES][BN][BK], swizzled
-  unsigned char* d_rows;       // [CONSUMERS][OUTPUTS][BM][D_BYTES]: D, then D_col, swizzled
-  RowCodes<C::BM>* row_codes;  // [CONSUMERS]
-  uint32_t full_addr;          // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
+  uint32_t a_tile_addr;          // [STAGES][BM][BK], swizzled
+  uint32_t b_tile_addr;          // [STAGES][BN][BK], swizzled
+  unsigned char* d_rows;         // [CONSUMERS][OUTPUTS][BM][D_BYTES]: D, then D_col, swizzled
+  WarpCodes<C::BM>* warp_codes;  // [CONSUMERS]
+  uint32_t full_addr;            // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   // [STAGES] barriers: the stage may be loaded again. One arrival of each block: of the consumer
   // that has multiplied the slice, or of warp 0 for a slice of a wrong guess.
   uint32_t empty_addr;

@@ -42,13 +42,14 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailboxes[C::CONSUMERS];
-  __shared__ RowCodes<C::BM> row_codes[C::CONSUMERS];
-  static_assert(sizeof(bars) + sizeof(mailboxes) + sizeof(row_codes) <= 3 * 1024);  // config.cuh relies on it
+  __shared__ WarpCodes<C::BM> warp_codes[C::CONSUMERS];
+  // config.cuh relies on it.
+  static_assert(sizeof(bars) + sizeof(mailboxes) + sizeof(warp_codes) <= 3 * 1024);
   Memory<C> memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;
   memory.d_rows = shared + STAGES * (C::A_BYTES + C::B_BYTES);
-  memory.row_codes = row_codes;
+  memory.warp_codes = warp_codes;
   memory.full_addr = gg::ptx::keep(gg::ptx::shared_addr(bars));
   memory.empty_addr = memory.full_addr + STAGES * 8;
   memory.turn_addr = memory.empty_addr + STAGES * 8;

@@ -104,9 +104,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
   bool more = tiles.first(tile);
   while (more) {
     // Loads what the epilogue begins with, as a rule while the other consumer multiplies. Ends with a
-    // bar_sync: outputs and row codes may be overwritten after it, and in consumer 0 warp 0 has seen
+    // bar_sync: outputs and warp codes may be overwritten after it, and in consumer 0 warp 0 has seen
     // all slices of a wrong guess land.
-    Quantiser<C> quantiser(operands, offsets, tile, n, memory.row_codes[consumer], thread, 1 + consumer);
+    Quantiser<C> quantiser(operands, offsets, tile, n, memory.warp_codes[consumer], thread, 1 + consumer);
     // [/start]
     float registers[C::HALVES][C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {

@@ -52,12 +52,12 @@ class Quantiser {
   // before the tile's first look at `full`. `thread`: this one's number in the consumer. `barrier`:
   // the consumer's named barrier, BoxStore's too. All of the consumer's threads meet there.
   __device__ Quantiser(const Operands& operands, const gg::Offsets& offsets, const Tile& tile, int n,
-                       RowCodes<C::BM>& row_codes, int thread, int barrier)
+                       WarpCodes<C::BM>& warp_codes, int thread, int barrier)
       : operands_(operands),
         tile_(tile),
         n_(n),
         thread_(thread),
-        row_codes_(row_codes),
+        warp_codes_(warp_codes),
         alpha_(operands.alpha[tile.group]),
         norm_(*operands.norm_const) {
     load_probs(0);
@@ -77,10 +77,10 @@ class Quantiser {
     const gg::ScaleLayout before = {n, begin / SCALE_BLOCK};
     const gg::ScaleLayout layout = {n, gg::scale_blocks(rows, SCALE_BLOCK)};
     first_scale_block_ = (tile.row0 - begin) / SCALE_BLOCK;
-    column_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column(0) + lane() / 2, 0);
+    sfd_col_codes_ = operands.sfd_col + before.bytes() + layout.offset(warp_column(0) + lane() / 2, 0);
     // [ready]
-    // After the bar_sync `apply` may write outputs and row codes: TMA has read all outputs that
-    // this consumer has sent, and no thread still reads row codes of its last tile.
+    // After the bar_sync `apply` may write outputs and warp codes: TMA has read all outputs that
+    // this consumer has sent, and no thread still reads warp codes of its last tile.
     BoxStore<C>::wait_until_read();
     gg::ptx::bar_sync(barrier, 128);
     // [/ready]
@@ -88,7 +88,7 @@ class Quantiser {
 
   // Quantises all rows of the tile: as many as SUMS is for, since tile.rows is a multiple of STEP.
   // With other rows it would overwrite those after the tile: main.cu's m_multiple rules them out.
-  // row_codes_ is written before the bar_sync in the first `send`, and read between that and the one
+  // warp_codes_ is written before the bar_sync in the first `send`, and read between that and the one
   // in the second `send`. All loops are unrolled, so `box` and `half` are constants, and sums and
   // probs_ are registers. Values replace the sums that they are made of.
   // [apply]
@@ -116,13 +116,13 @@ class Quantiser {
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below
     // all of them.
     if (gg::ptx::elect()) atomicMax(reinterpret_cast<int*>(operands_.amax) + tile_.group, int(amax_bits));
-    store.send(D_COL, tile_);  // after its bar_sync the row codes of all warps are there, too
+    store.send(D_COL, tile_);  // after its bar_sync the warp codes of all warps are there, too
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
 #pragma unroll
       for (int half = 0; half < C::HALVES; ++half) quantise_rows(sums_of(half, box), box, half, store);
     }
-    store_row_codes<BOXES * STEP>();
+    store_sfd_row<BOXES * STEP>();
     store.send(D, tile_);
   }
   // [/apply]
@@ -131,7 +131,7 @@ class Quantiser {
   // Returns which of a lane's 16 sums of a box is that of row 8j + 2 * (lane % 4) + e, in its even
   // or odd column. By wgmma sums 4j + e are of row lane / 4 of a warp's 16 of B, and sums
   // 4j + 2 + e of the row 8 further: launch.cuh's map puts the next column there. These rely on it
-  // too: even_bias_ and odd_bias_, column_codes_, elements_of.
+  // too: even_bias_ and odd_bias_, sfd_col_codes_, elements_of.
   static constexpr int EVEN = 0, ODD = 1;
   __device__ static constexpr int sum_of(int j, int e, int odd) { return j * 4 + odd * 2 + e; }
   __device__ static constexpr bool is_odd(int sum) { return sum / 2 % 2; }
@@ -169,8 +169,9 @@ class Quantiser {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = gg::epilogue::value_of(v[i], alpha_, prob_of(i));
     }
-    // From N on a bias, or NaN of A times 0, would count. Set after the values: where zeros were
-    // the first branch of the `if` above, ptxas 13.0 spilled over 4 KB in 07o's tiles of 256 rows.
+    // From N on a bias, or NaN of A times 0, would count in maxima, and make codes other than 0.
+    // Set after the values: where zeros were the first branch of the `if` above, ptxas 13.0 spilled
+    // over 4 KB in 07o's tiles of 256 rows.
     if (warp_column(half) >= n_) {
 #pragma unroll
       for (int i = 0; i < 16; ++i) v[i] = 0;
@@ -178,7 +179,7 @@ class Quantiser {
   }
 
   // Finds the largest magnitude of each row of a box in this warp's 16 columns, and writes the code
-  // that these alone would have to row_codes_. Eight lanes have the same rows, those with the same
+  // that these alone would have to warp_codes_. Eight lanes have the same rows, those with the same
   // lane % 4: they trade, until each has one row, row_of_lane. Returns the magnitude of that row's
   // 16 columns, NaN if one is NaN.
   // [trade]
@@ -200,7 +201,7 @@ class Quantiser {
       }
     }
     const uint32_t largest_bits = gg::epilogue::magnitude(kept[0]);
-    row_codes_.of[box * STEP + row_of_lane()][half][warp()] = uint8_t(code_of(largest_bits));
+    warp_codes_.of[box * STEP + row_of_lane()][half][warp()] = uint8_t(code_of(largest_bits));
     return largest_bits;
   }
   // [/trade]
@@ -239,10 +240,10 @@ class Quantiser {
     store.take(D_COL, box, half, elements_of(scaled).reg);
     if (has_codes() && lane() % 2 == 0) {
       const int scale_block = first_scale_block_ + box;
-      // A byte: tiles begin at multiples of STEP, and a word has four scale blocks. column_codes_
+      // A byte: tiles begin at multiples of STEP, and a word has four scale blocks. sfd_col_codes_
       // is of half 0, and the lane's column of half 1 is HALF columns further: 8 bytes on.
       static_assert(gg::ScaleLayout{ATOM, 8}.offset(HALF, 0) == 8 && C::BN == ATOM);
-      column_codes_[scale_block / 4 * gg::ScaleLayout::kAtomBytes + scale_block % 4 + half * 8] =
+      sfd_col_codes_[scale_block / 4 * gg::ScaleLayout::kAtomBytes + scale_block % 4 + half * 8] =
           uint8_t(code);
     }
   }
@@ -265,8 +266,8 @@ class Quantiser {
   // [/rows]
   // Returns the codes that the four warps have left for a row in a half, that of warp w in byte w.
   __device__ uint32_t codes_of_warps(int row, int half) const {
-    static_assert(sizeof(RowCodes<C::BM>::of[0][0]) == sizeof(uint32_t));
-    return *reinterpret_cast<const uint32_t*>(row_codes_.of[row][half]);
+    static_assert(sizeof(WarpCodes<C::BM>::of[0][0]) == sizeof(uint32_t));
+    return *reinterpret_cast<const uint32_t*>(warp_codes_.of[row][half]);
   }
   // The row's code for the columns of warps 0 and 1 (warp_pair 0), or 2 and 3 (1): the larger one
   // of two warps' codes. A larger magnitude never has a smaller code, and NaN has the last one.
@@ -304,7 +305,7 @@ class Quantiser {
   // Stores the four codes of each row: a word of an atom.
   // [codes]
   template <int ROWS>
-  __device__ void store_row_codes() const {
+  __device__ void store_sfd_row() const {
     if (!has_codes()) return;
     const gg::ScaleLayout layout = {operands_.rows, gg::scale_blocks(n_, SCALE_BLOCK)};
     const int row = thread_;
@@ -324,11 +325,11 @@ class Quantiser {
   const Operands& operands_;
   Tile tile_;
   int n_, thread_;
-  RowCodes<C::BM>& row_codes_;
+  WarpCodes<C::BM>& warp_codes_;
   float alpha_, norm_, even_bias_[C::HALVES] = {}, odd_bias_[C::HALVES] = {};
-  float2 probs_[2][4];     // of this lane's rows, of two boxes
-  int first_scale_block_;  // the tile's first 32 rows: their number in a column of SFD_col's layout
-  uint8_t* column_codes_;  // of half 0: where scale block 0 of this lane's column has its code
+  float2 probs_[2][4];      // of this lane's rows, of two boxes
+  int first_scale_block_;   // the tile's first 32 rows: their number in a column of SFD_col's layout
+  uint8_t* sfd_col_codes_;  // of half 0: where scale block 0 of this lane's column has its code
 };
 
 }  // namespace chapter

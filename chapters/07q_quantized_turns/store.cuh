@@ -36,7 +36,7 @@ class BoxStore {
   // [/take]
 
   // Stores all rows of an output. Before: this thread has taken its part of it. Guarantees: no thread
-  // returns before all 128 have called it. Quantiser's row codes rely on that too.
+  // returns before all 128 have called it. Quantiser's warp codes rely on that too.
   // [send]
   __device__ void send(Output output, const Tile& tile) {
     gg::ptx::fence_proxy_async();
