@@ -18,7 +18,7 @@ constexpr int UPDATED = 4;  // weights of a thread of `descend`, 16 bytes of f32
 static_assert(CHUNK * sizeof(bf16) == sizeof(uint4) && UPDATED * sizeof(float) == sizeof(float4));
 static_assert((THREADS & (THREADS - 1)) == 0, "`compare` adds its squares by halves");
 static_assert(gg::epilogue::GLU_COLUMNS % CHUNK == 0, "in `glu` the ups of a chunk of gates are a chunk");
-static_assert(CHUNK % UPDATED == 0, "rows of whole chunks: then `descend` leaves no weight out");
+static_assert(CHUNK % UPDATED == 0, "a row of weights is whole chunks, so `descend` leaves none out");
 
 // Eight bf16 as floats. The harness refuses a `hidden` that is no multiple of 8 and an `inner` that
 // is none of 32. So rows are whole chunks, and each 32 gates of c have their 32 ups.
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 // unit: a thread makes one chunk of it, of eight gates and their ups. A row has `chunks` of them.
-// glu_gradient.cu has the derivative of the same GLU (`geglu` is false), the harness's Reference has
-// both: another GLU is changed in all three.
+// Another GLU is changed in three places: here, in glu_gradient.cu, which chooses its derivative
+// (`geglu` is false), and in the harness's Reference, which has the GLU and the derivative.
 __global__ void __launch_bounds__(THREADS)
     glu(const uint4* c, const float* prob, uint4* unit, int64_t threads, int chunks) {
   overlap_with_neighbours();
@@ -129,7 +129,6 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 // A step down the slope: the weights in f32, and in bf16 as the next products take them.
-// [update]
 __global__ void __launch_bounds__(THREADS)
     descend(const float4* gradient, float rate, float4* weights, uint2* rounded, int64_t threads) {
   overlap_with_neighbours();
@@ -141,6 +140,5 @@ __global__ void __launch_bounds__(THREADS)
   rounded[i] = {gg::epilogue::word_of<gg::Format::bf16>(next),
                 gg::epilogue::word_of<gg::Format::bf16>(next + 2)};
 }
-// [/update]
 
 }  // namespace chapter

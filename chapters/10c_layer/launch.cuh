@@ -65,7 +65,10 @@ struct Costs {
         flops(2.0 * s.rows() * s.hidden * s.inner) {}
 };
 
-// Each launch reads what the one before it wrote.
+// The harness runs a list from first to last, and knows no entry by its name or place. One may be
+// split, joined with another, or moved, as long as it comes after those that write what it reads.
+// plots/draw/layer.py alone looks up names, the update's two. `kernels` is added up for the table
+// of times, and nothing checks it. In this list each entry reads what the one before it wrote.
 inline Launches forward(const Sizes& s, const Tensors& t, float scale) {
   const Rows rows = {t.offsets, s.experts, s.rows()};
   const int hidden = s.hidden, inner = s.inner;
@@ -119,10 +122,10 @@ inline Launches backward(const Sizes& s, const Tensors& t) {
 
 // Two rates, as the harness draws the first weights by these launches too (layer.h), with another
 // variance for W1 than for W2.
-// 14 bytes for each weight, 7 times the 2 of bf16: gradient and weight are read in f32, and the weight
-// is written in f32 and in bf16.
 inline Launches update(const Sizes& s, const Tensors& t, float rate1, float rate2) {
   const Costs cost(s);
+  // 14 bytes for each weight, 7 times the 2 of bf16: gradient and weight are read in f32, and the
+  // weight is written in f32 and in bf16.
   return {{"update W1", 7 * cost.w1, 0,
            [=](cudaStream_t stream) { launch_update(t.dw1, rate1, t.f32_w1, t.w1, s.w1(), stream); }},
           {"update W2", 7 * cost.w2, 0,

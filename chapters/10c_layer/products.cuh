@@ -34,7 +34,8 @@ void weight_gradient(const Rows& rows, const bf16* a, const bf16* b, float* d, i
                      cudaStream_t stream);
 
 // Chapter 10b: dunit = dy [rows,K] W2 [experts,K,N] is the gradient of unit = GLU(c) prob. It makes
-// dc [rows,2N], dprob [rows], and dbias [experts,2N], the gradient of a bias of c. 10b calls unit x, dunit y.
+// dc [rows,2N], dprob [rows], and dbias [experts,2N], the gradient of a bias of c. 10b calls dy A, W2
+// B, c C, dc D, unit x and dunit y.
 struct GluTensors {
   const bf16 *dy, *w2, *c;
   const float *alpha, *prob;  // [experts], [rows]

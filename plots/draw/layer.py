@@ -55,7 +55,7 @@ def summary(layers: dict[str, dict[str, LayerTime]]) -> str:
         some = [row for name, row in launches.items() if row.tflops and name not in SEVERAL and "PyTorch" not in name]
         return digits(sum(row.us_median for row in some) / 1000) + " ms"
 
-    lines = [("forward and backward", lambda some: f"**{digits(some[WHOLE].us_median / 1000)} ms**, {some[WHOLE].launches:.0f} launches"),
+    lines = [("forward and backward", lambda some: f"**{digits(some[WHOLE].us_median / 1000)} ms**, {some[WHOLE].launches:.0f} kernels"),
              ("rate", lambda some: f"{float(some[WHOLE].tflops):.0f} TFLOP/s"),
              ("its six products, each timed alone", products),
              ("the update", lambda some: digits((some["update W1"].us_median + some["update W2"].us_median) / 1000) + " ms"),

@@ -27,7 +27,7 @@ class LayerTest(PlotsCase):
     def test_the_summary(self):
         self.assertEqual(layer.summary(self.measured()).splitlines(), [
             "|  | `small` |", "| --- | ---: |",
-            "| forward and backward | **1.00 ms**, 11 launches |",
+            "| forward and backward | **1.00 ms**, 11 kernels |",
             "| rate | 306 TFLOP/s |",
             "| its six products, each timed alone | 0.800 ms |",
             "| the update | 0.100 ms |",

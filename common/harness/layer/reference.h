@@ -16,7 +16,8 @@
 
 namespace gg {
 
-// Numbers with the variance of their errors, as if all errors were independent.
+// Numbers with the variance of their errors, as if all errors were independent: also those of the
+// factors of `*`. Both factors of a square have the same error.
 // [rounded]
 struct Rounded {
   double value = 0, variance = 0;  // of the device's number, which is about `value`
