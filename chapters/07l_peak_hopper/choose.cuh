@@ -23,7 +23,7 @@ struct Sizes {
 // The next launch's blocks may start early where groups have fewer rows than this on the average
 // (`early` in kernel.cuh). Fitted to 61 timed problems: early was quicker at 38 rows, late at 128.
 // Why, is not proven. It changes times, never D.
-constexpr int SHARING_ROWS = 48;
+constexpr int EARLY_ROWS = 48;
 
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
@@ -34,8 +34,8 @@ struct Device {
   double memory_bandwidth;  // bytes a second, by the data sheet
 };
 
-// Cycles a second, fitted. A busy GPU is lowered to about as much, to stay within its power.
-constexpr double BUSY_CLOCK = 1.5e9;
+// Cycles a second, fitted: with it (5) compares with (1) to (4). It is no clock that was measured.
+constexpr double FITTED_CLOCK = 1.5e9;
 
 // Cycles of the launch, as far as they tell configurations apart: parts (1) to (5). 2048 is physical,
 // 10 / 11 was measured, SIXTHS was chosen; how (3) counts a last round, and 1 / 100, are assumed.
@@ -54,11 +54,11 @@ double estimate(const Sizes& sizes, const Device& device) {
   for (const double of_average : SIXTHS) {
     const double group_rows = (equal ? 1 : of_average) * average, tiles_m = std::ceil(group_rows / C::BM);
     const int rows = round_up(int(std::ceil(group_rows / tiles_m)), STEP);
-    // (1) A slice: the longest of its products, its loads, and the time until the next load lands.
-    const double multiply = rows * C::BN * BK / 2048.0;  // multiply-adds a cycle
-    const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56.0 * misaligned;  // bytes a cycle
+    // (1) A block's slice: the longest of products, loads, and a stage's 2600 cycles shared by STAGES.
+    const double multiply = rows * C::BN * BK / 2048.0;  // 2048 multiply-adds a cycle
+    const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56.0 * misaligned;  // 56 bytes a cycle
     const double latency = 2600.0 / C::STAGES;
-    // (2) A tile: its slices, and what is around them.
+    // (2) A block's part of a tile: its slices, and what is around them.
     const double tile_cycles = slices * std::max({multiply, fetch, latency}) + around;
     tiles += tiles_m;
     cycles += tiles_m * tile_cycles;
@@ -66,9 +66,9 @@ double estimate(const Sizes& sizes, const Device& device) {
   }
   // (3) All tiles: rounds of them. A last round that is not full counts as the mean of its share
   // and a whole round. Where groups differ, there may be a tenth more or fewer tiles than SIXTHS say:
-  // the mean of three cases. Clusters of four blocks do not fill the device, as each stays in a group
-  // of multiprocessors: 30 were seen at a time on an H200's 132, and not 33. On 4 multiprocessors
-  // 10 / 11 leaves them no worker, `rounds` is infinite, and four splits are not chosen.
+  // the mean of three cases. `workers` are those resident at a time: of a grid's 33 clusters of four
+  // blocks 30 on an H200's 132 multiprocessors, as each cluster stays in a group of these. On 4
+  // multiprocessors 10 / 11 leaves none, `rounds` is infinite, and four splits are not chosen.
   const int workers = (C::BLOCKS > 2 ? device.multiprocessors * 10 / 11 : device.multiprocessors) / C::BLOCKS;
   const double expected = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
   double all_tiles = 0;
@@ -82,7 +82,7 @@ double estimate(const Sizes& sizes, const Device& device) {
   // (5) Memory: a second bound. Its bytes are the same for all configurations. The BN term is a fit:
   // slices of all of K, rounded down, in splits too.
   const double bytes = 2.0 * sizes.groups * sizes.n * sizes.k + 2.0 * sizes.m_total * (sizes.k + sizes.n);
-  const double bytes_a_cycle = device.memory_bandwidth / BUSY_CLOCK;
+  const double bytes_a_cycle = device.memory_bandwidth / FITTED_CLOCK;
   const double by_memory = bytes / bytes_a_cycle + C::BN * (sizes.k / BK) + by_tiles / 100;
   return std::max(by_tiles, by_memory);
 }

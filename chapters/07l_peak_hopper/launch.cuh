@@ -22,7 +22,7 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
   // Two blocks of 32x64 fit into a multiprocessor's 228 KB, so that a block of the next launch may
   // start beside one of this: 2 KB of each are mbarriers, mailbox and what CUDA reserves. Nothing
   // asserts the registers: twice 256 threads may have 128 each, and ptxas of CUDA 13.0 gives 42.
-  static_assert(C::BM > 32 || C::BN > 64 || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
+  static_assert(!(C::BM == 32 && C::BN == 64) || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
   // B has three dimensions: after a group's last column TMA reads zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = B_MAJOR == Major::k ? gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})
@@ -42,7 +42,7 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
                      .cluster = C::BLOCKS,
                      .dependent = dependent},
                     grouped_gemm<C, T, D, B_MAJOR>, maps, d, offsets, groups, n, k, rows_each, next_counter(),
-                    m_total < SHARING_ROWS * groups);
+                    m_total < EARLY_ROWS * groups);
 }
 
 // A [rows,K], B [G,N,K] (nk) or [G,K,N], D [rows,N] and offsets [G+1] on the device. `rows`: m_total

@@ -21,7 +21,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // Two blocks of 32x64 fit into a multiprocessor's 228 KB, so that a block of the next launch may
   // start beside one of this: 2 KB of each are mbarriers, mailbox and what CUDA reserves. Nothing
   // asserts the registers: twice 256 threads may have 128 each, and ptxas 13.0 gives at most 90.
-  static_assert(C::BM > 32 || C::BN > 64 || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
+  static_assert(!(C::BM == 32 && C::BN == 64) || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
   Maps<C> maps;
   // [map]
   // A PAIR's column 32 u + 8 w + i goes to its stage row 16 w + 8 u + i: gates (u = 0) and ups
@@ -64,7 +64,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
                      .cluster = C::BLOCKS,
                      .dependent = dependent},
                     grouped_gemm<C>, maps, d, operands, offsets, groups, n, k, rows_each, next_counter(),
-                    m_total < SHARING_ROWS * groups);
+                    m_total < EARLY_ROWS * groups);
 }
 
 // A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `rows`: m_total or more.

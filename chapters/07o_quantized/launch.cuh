@@ -54,7 +54,7 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
                      .cluster = C::BLOCKS,
                      .dependent = dependent},
                     grouped_gemm<C>, maps, operands, offsets, groups, n, k, rows_each, next_counter(),
-                    m_total < SHARING_ROWS * groups);
+                    m_total < EARLY_ROWS * groups);
 }
 
 // A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.

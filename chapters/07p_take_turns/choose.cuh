@@ -22,7 +22,7 @@ struct Sizes {
 
 // The next launch's blocks may start early where groups have fewer rows than this on the average
 // (`early` in kernel.cuh). It changes times, never D.
-constexpr int SHARING_ROWS = 48;
+constexpr int EARLY_ROWS = 48;
 
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
@@ -41,10 +41,10 @@ double estimate(const Sizes& sizes, int multiprocessors) {
   for (const double of_average : SIXTHS) {
     const double group = (sizes.rows_each > 0 ? 1 : of_average) * average, tiles_m = std::ceil(group / C::BM);
     const double rows = round_up(int(std::ceil(group)), STEP) / tiles_m;  // of a tile, on the average
-    // (1) A slice: the longest of its products, its loads, the time until the next load lands, and its
-    // bytes in shared memory.
-    const double multiply = rows * C::BN * BK / 2048;                   // multiply-adds a cycle
-    const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56;  // bytes a cycle from the L2
+    // (1) A slice: the longest of its products, its loads, a stage's 2600 cycles shared by STAGES, and
+    // its bytes in shared memory.
+    const double multiply = rows * C::BN * BK / 2048;                   // 2048 multiply-adds a cycle
+    const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56;  // 56 bytes a cycle from the L2
     const double latency = 2600.0 / C::STAGES;
     // 128 bytes a cycle of shared memory, assumed: a wgmma reads 64 columns of B and all rows of A, TMA
     // writes each once. Timed tiles of 128x256 contradict it (07p's README, Measured): this is too much.

@@ -23,7 +23,7 @@ struct Sizes {
 // The next launch's blocks may start early where groups have fewer rows than this on the average
 // (`early` in kernel.cuh). It changes times, never D. A group that has rows has at least 128, so
 // `early` is true only if most groups are empty.
-constexpr int SHARING_ROWS = 48;
+constexpr int EARLY_ROWS = 48;
 
 // The map of D or D_col [rows,n]: boxes of a tile's columns, a byte each.
 template <class C>
@@ -66,7 +66,7 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
                      .cluster = C::BLOCKS,
                      .dependent = dependent},
                     grouped_gemm<C>, maps, operands, offsets, groups, n, k, rows_each, next_counter(),
-                    m_total < SHARING_ROWS * groups);
+                    m_total < EARLY_ROWS * groups);
 }
 
 // A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.

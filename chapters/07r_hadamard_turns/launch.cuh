@@ -63,7 +63,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
                      .cluster = C::BLOCKS,
                      .dependent = dependent},
                     grouped_gemm<C>, maps, d, operands, offsets, groups, n, k, rows_each, next_counter(),
-                    m_total < SHARING_ROWS * groups);
+                    m_total < EARLY_ROWS * groups);
 }
 
 // A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `rows`: m_total or more.
