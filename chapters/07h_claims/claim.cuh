@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A worker takes the index of its next tile from a counter in global memory when it begins a tile.
-// So workers with cheap tiles get more of them.
+// A worker takes the index of its next tile from a counter in global memory, at the time that
+// schedule.cuh chooses. So workers with cheap tiles get more of them.
 
 #pragma once
 
@@ -31,9 +31,9 @@ inline int next_counter() {
 // back to 0.
 // Danger: nothing checks that. With `tiles` too large, or too few claims, the counter is not set
 // back, and a later launch that has it may leave tiles out. With `tiles` too small, or too many
-// claims, it is set back while others still claim: tiles are made twice, and a worker's indices go
-// down, for which schedule.cuh may find a tile outside D. With `tiles` too small by `workers` or
-// more the launch never ends: the worker that sets it back has a tile, and claims again.
+// claims, it is set back while others still claim: tiles are made twice, or added to D twice, and a
+// worker's indices go down, so schedule.cuh may find a tile outside D. With `tiles` too small by
+// `workers` or more the launch never ends: the worker that sets it back has a tile, and claims on.
 // [claim]
 __device__ inline int claim(int counter, int workers, int tiles) {
   int index = 0;

@@ -16,7 +16,7 @@ namespace chapter {
 // A plain arrival, without a fence that reaches the cluster, is enough: it says that something was
 // read, and shows no write to anybody.
 // Before: the read is over. wgmma that read has been waited for, the load's value is in a register
-// (gg::ptx::has_come), or the threads that loaded have met in a bar_sync since (from 07j on).
+// (gg::ptx::has_come), or the threads that loaded have met in a bar_sync since.
 template <int BLOCKS>
 __device__ void arrive_in(int rank, uint32_t bar_addr) {
   if constexpr (BLOCKS > 1) {

@@ -17,8 +17,10 @@ constexpr int BOXES_A = 2, BOXES_B = 3;                // of a slice of a block'
 constexpr int BM = BOXES_A * BOX, BN = BOXES_B * BOX;  // rows and columns of D in a block's tile
 // A wgmma sums over 16 tokens. And the swizzle wants boxes that begin at multiples of 1024.
 static_assert(BK % 16 == 0 && BOX_BYTES % 1024 == 0);
-// A wgmma makes 64 rows of D, from the 64 columns of a box of A. multiply.cuh has sums for two boxes.
-static_assert(BOX == 64 && BOXES_A == 2);
+// A wgmma makes 64 rows of D, from the columns of a box of A: SUM_ROWS. It makes at most 256 columns.
+// multiply.cuh has sums for two boxes of A, `upper` and `lower`.
+constexpr int SUM_ROWS = BOX;
+static_assert(SUM_ROWS == 64 && BOXES_A == 2 && BN <= 256);
 // A box of D, as TMA stores it: 8 rows of 128 bytes, which are 32 columns of f32 or 64 of 16 bits. K is
 // a multiple of D_ROWS, so a box lies in one group or past its end.
 constexpr int D_ROWS = 8, D_BOX_BYTES = D_ROWS * ROW_BYTES;
@@ -29,7 +31,7 @@ static_assert(D_ROWS == 8);
 
 // A worker is a cluster of CLUSTER blocks, or a single block. Its tiles have ROWS rows and BN columns
 // of D, of which the block of rank r has BM rows, from the tile's row r * BM on. So all its blocks
-// multiply the same columns of B: each loads its share of the slice's tokens, for all. CLUSTER is 1 or 2.
+// multiply the same columns of B: each loads its share of the slice's tokens, for all.
 // Each of a block's two consumers multiplies whole tiles: the first one those of even numbers, as the
 // worker gets them, the second one the others.
 template <int CLUSTER_>
@@ -43,6 +45,7 @@ struct Config {
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int STAGES = 5, CLUSTER = CLUSTER_, ROWS = BM * CLUSTER;
+  static_assert(CLUSTER == 1 || CLUSTER == 2);  // more was never tried
   // Each warp that multiplies has so many boxes, for neighbouring columns of D. It fills them all
   // before it waits again, a whole number of times for 8 rows of a tile.
   static constexpr int BOXES_D = 3;
@@ -66,14 +69,16 @@ struct Config {
 };
 
 struct Maps {
-  CUtensorMap a;  // boxes of BK rows and BOX columns
-  CUtensorMap b;  // boxes of a block's SHARE of rows, and of BOX columns
+  CUtensorMap a;  // boxes of BK rows and BOX columns of a window (token_map)
+  CUtensorMap b;  // boxes of a block's SHARE of rows, and of BOX columns, likewise
   CUtensorMap d;  // boxes of D_ROWS rows and D_COLUMNS columns
 };
 
-// A worker's tile, or an end. Mailbox::receive relies on it that the bitwise or of the four words is
-// never INT_MIN (gg::ptx::has_come), else no receiver would arrive: a tile has no negative word, and
-// an end's -1 makes the or -1. Mailbox::send wants four words.
+// A worker's tile, or an end: four words, as Mailbox::send wants. In Mailbox::receive a warp arrives
+// only if the bitwise or of the words is not INT_MIN, which has the sign bit alone (has_come in
+// common/kernel/ptx/cluster.cuh says why). It never is: a tile has no negative word, so the sign bit
+// is not set, and an end has a -1, so all bits are. With a word that breaks this the worker would
+// wait for ever.
 struct alignas(16) Tile {
   int index;     // in the list of all groups' tiles; -1: there is no other tile
   int token0;    // the first one of its group, a row of A and of B

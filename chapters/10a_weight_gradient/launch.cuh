@@ -11,12 +11,13 @@
 
 namespace chapter {
 
-// A or B [rows,columns], for boxes that end before any row s. Element (c, r, s) is column c of row
-// s + r - BK: for a given s the second dimension is a window, the BK rows before row s. What a box
+// A or B [rows,columns], so that a box gets zeros from any row s on. Element (c, r, s) is column c of
+// row s + r - BK: each s has a window, the BK rows before row s, and r counts rows in it. What a box
 // has past the window's end is outside the map, and TMA fills it with zeros. s is at most `rows`,
-// where the last group ends. The map begins BK rows before `data`, and load_tiles reads none of
-// these. Two equal strides are allowed: each is to be a multiple of 16 bytes, and of the one before
-// (CUDA Driver API, "Tensor Map Object Management").
+// where the last group ends. For s < BK a window begins before `data`, and so does the map;
+// load_tiles reads none of these rows. Windows overlap, which TMA allows, as it only computes
+// addresses: each stride is to be a multiple of 16 bytes, and of the one before (CUDA Driver API,
+// "Tensor Map Object Management").
 // [map]
 template <class T>
 CUtensorMap token_map(const T* data, int64_t rows, int columns, int box_rows) {

@@ -120,11 +120,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, const D
       const D* const d_group = d + int64_t(place.group) * k * n;
       if (accumulate) {
         add_to(upper, d_group, row, place.col, n, k);
-        add_to(lower, d_group, row + BOX, place.col, n, k);
+        add_to(lower, d_group, row + SUM_ROWS, place.col, n, k);
       }
     }
     store_boxes<C, D>(d_map, memory, upper, place.group, row, place.col, k, accumulate);
-    store_boxes<C, D>(d_map, memory, lower, place.group, row + BOX, place.col, k, accumulate);
+    store_boxes<C, D>(d_map, memory, lower, place.group, row + SUM_ROWS, place.col, k, accumulate);
   }
   // The next kernel waits for the end of this one in griddepcontrol_wait, so no result depends on where
   // this line stands. The consumer that comes here first counts for its block.

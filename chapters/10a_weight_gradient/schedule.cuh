@@ -2,8 +2,8 @@
 //
 // The scheduling warp claims its worker's tiles, and reads in the offsets how long their sums are. It sends
 // them to two mailboxes in turn, one for each consumer: in all its blocks, the loading warp reads
-// both, and a consumer its own. After a long tile it claims the next one only when that tile has
-// been read, after a short one at once: so claim.cuh's first sentence holds for long tiles only.
+// both, and a consumer its own. After a long tile it claims the next one only when the long tile's
+// message has been read, after a short one at once.
 // For a mailbox it waits at the `received` of its own block, and signals the `sent` of all blocks.
 
 #pragma once
@@ -141,10 +141,10 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], c
     send({index, token0, tokens, position});
     const int slices = slices_of(tokens), sent_to = mailbox ^ 1;  // `send` has gone on to the other one
     position = (position + slices) % Ring<C::STAGES>::POSITIONS;
-    // After a long tile the next one is claimed when this one has been read: a tile claimed earlier
-    // would be bound to this worker, though another one may be idle first. After a short tile the next
-    // one is claimed at once, even if this worker still multiplies a long tile before the short one.
-    // `send` flipped sent_to's phase, so this waits until the tile that it has just sent was read.
+    // After a long tile the next one is claimed when this one's message has been read: a tile claimed
+    // earlier would be bound to this worker, though another one may be idle first. After a short tile the
+    // next one is claimed at once, even if this worker still multiplies a long tile before the short one.
+    // `send` flipped sent_to's phase, so this waits until the message that it has just sent was read.
     if (slices >= SHORT_BELOW) mailboxes[sent_to].wait_received(phases >> sent_to & 1);
   }
   // [/find]

@@ -48,8 +48,8 @@ __device__ __forceinline__ void fill_16_bits(unsigned char* box, const float (&s
 }
 // [/fill]
 
-// Adds D_g, as far as it has columns and rows, to the sums of BOX rows from `row0` on and BN columns from
-// `col0` on. `d`: D_g [k,n]. Who: a whole consumer.
+// Adds D_g, as far as it has columns and rows, to the sums of SUM_ROWS rows from `row0` on and BN columns
+// from `col0` on. `d`: D_g [k,n]. Who: a whole consumer.
 // [add]
 template <class D>
 __device__ void add_to(float (&sums)[BN / 2], const D* d, int row0, int col0, int n, int k) {
@@ -69,10 +69,12 @@ __device__ void add_to(float (&sums)[BN / 2], const D* d, int row0, int col0, in
 }
 // [/add]
 
-// Stores BOX rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n] has them, or adds
-// to them if D is f32 and `accumulate`. Who: a whole consumer. Each warp has boxes and copy groups of
-// its own, so warps need not meet. One wait, one fence and one copy group are for BOXES_D boxes side
-// by side, from `first_box` on. A warp's sums are of 16 rows; a box has the first or the last 8.
+// Stores SUM_ROWS rows of D_g from `row0` on and BN columns from `col0` on, as far as D_g [k,n] has them,
+// or adds to them if D is f32 and `accumulate`. Who: a whole consumer. Each warp has boxes and copy
+// groups of its own, so warps need not meet. One wait, one fence and one copy group are for BOXES_D boxes
+// side by side, from `first_box` on. A warp's sums are of 16 rows; a box has the first or the last 8.
+// All loops are unrolled, so that `half`, `first_box` and `box`, and with them each index of `sums`, are
+// constants. With an index that is known at run time alone the sums would be in local memory.
 // TMA leaves out columns past n. Rows past k are the next group's, so a box of these is not stored.
 // `group * k + row` fits an int, for main.cu's most_b_rows refuses a D of more than INT32_MAX rows.
 // Copy groups are a thread's. So all copies and waits here, and the wait at the end of multiply_tiles, are

@@ -28,8 +28,8 @@ constexpr int PAIRS = BN / UNITS, TILE_BOXES = 2 * PAIRS;
 // make_gradients compare with HALF, and multiply_tiles asserts that with_width_for does the same.
 //
 // A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks
-// multiply the same rows of A: each loads its share of each half, for all. CLUSTER is 1 or 2. Each
-// of a block's two consumers multiplies whole tiles: the first one those of even numbers, as the
+// multiply the same rows of A: each loads its share of each half, for all.
+// Each of a block's two consumers multiplies whole tiles: the first one those of even numbers, as the
 // worker gets them, the second one the others.
 template <int STAGES_, int CLUSTER_>
 struct Config {
@@ -40,6 +40,7 @@ struct Config {
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int STAGES = STAGES_, CLUSTER = CLUSTER_;
+  static_assert(CLUSTER == 1 || CLUSTER == 2);                              // more was never tried
   static constexpr int COLUMNS = BN * CLUSTER;                              // of a worker's tile
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr int SHARE = HALF / CLUSTER;  // rows of a half that a block loads
@@ -63,7 +64,7 @@ __host__ __device__ constexpr int slices_of(int k) { return (k + BK - 1) / BK; }
 struct Maps {
   CUtensorMap a;     // boxes of SHARE rows and BK columns
   CUtensorMap b;     // of BK rows and 64 columns, of one group
-  CUtensorMap c, d;  // of BOX rows and BOX columns, which end before any row (launch.cuh)
+  CUtensorMap c, d;  // of BOX rows and BOX columns of a window (token_map)
 };
 
 struct Operands {      // of the epilogue, in global memory
@@ -71,9 +72,11 @@ struct Operands {      // of the epilogue, in global memory
   const float* prob;   // [rows]
 };
 
-// A worker's tile, or an end. Mailbox::receive relies on it that the bitwise or of the four words is
-// never INT_MIN (gg::ptx::has_come), else no receiver would arrive: a tile has no negative word, and
-// an end's -1 makes the or -1. Mailbox::send wants four words.
+// A worker's tile, or an end: four words, as Mailbox::send wants. In Mailbox::receive a warp arrives
+// only if the bitwise or of the words is not INT_MIN, which has the sign bit alone (has_come in
+// common/kernel/ptx/cluster.cuh says why). It never is: a tile has no negative word, so the sign bit
+// is not set, and an end has a -1, so all bits are. With a word that breaks this the worker would
+// wait for ever.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A, C and D count

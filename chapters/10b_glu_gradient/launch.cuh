@@ -35,11 +35,11 @@ struct Sizes {
   int groups, n, k;
 };
 
-// C or D [rows,columns] for boxes that end at any row, as chapter 10a's A and B. (c, r, s) is column
-// c of row s + r - BOX: for a given s the second dimension is a window, the BOX rows before row s. What a
-// box has past the window's end is outside the map: TMA loads zeros for it, and does not store it.
-// The map begins BOX rows before `data`. They are neither read nor written: all rows that a box has
-// inside its window are its tile's.
+// C or D [rows,columns], as chapter 10a's A and B. Element (c, r, s) is column c of row s + r - BOX:
+// each s has a window, the BOX rows before row s, and r counts rows in it. What a box has past the
+// window's end is outside the map: TMA loads zeros for it, and does not store it. For s < BOX a
+// window begins before `data`, and so does the map. These rows are neither read nor written: all
+// rows that a box has inside its window are its tile's.
 // [map]
 inline CUtensorMap token_map(const bf16* data, int64_t rows, int columns) {
   const int64_t row_bytes = int64_t(columns) * int64_t(sizeof(bf16));
