@@ -18,12 +18,12 @@
 namespace chapter {
 
 // Who: a whole consumer. For each tile it calls begin; then for each of its boxes, in their order:
-// wait, read and write of all four chunks, put. Box i is in slot i % BOXES, one of BOXES slots. A
+// wait, read and write of all four chunks, put. Box i is in slot i % SLOTS, one of SLOTS slots. A
 // tile without a lower half has boxes of even numbers only.
 template <class C>
 class Boxes {
  public:
-  // `addr`: of BOXES boxes, a multiple of 1024. `landed_addr`: of BOXES barriers. `thread`: this
+  // `addr`: of SLOTS boxes, a multiple of 1024. `landed_addr`: of SLOTS barriers. `thread`: this
   // one's number in the consumer. `barrier`: a named barrier of this consumer's own.
   __device__ Boxes(const Maps& maps, uint32_t addr, uint32_t landed_addr, int thread, int barrier)
       : maps_(maps), addr_(addr), landed_addr_(landed_addr), thread_(thread), barrier_(barrier) {}
@@ -38,7 +38,7 @@ class Boxes {
     // there order what all threads read and wrote before these loads.
     if (thread_ == 0) {
       gg::ptx::bulk_wait_group_read<0>();  // TMA has read what it stored
-      for (int box = 0; box < C::BOXES; box += step()) load(box);
+      for (int box = 0; box < C::SLOTS; box += stride()) load(box);
     }
   }
   // [/begin]
@@ -47,7 +47,7 @@ class Boxes {
   // slot is loaded again after a put, whose bar_sync all threads reach after their waits: so no
   // thread can miss a phase.
   __device__ void wait(int box) const {
-    gg::ptx::mbarrier_wait_parity(landed_addr_ + box % C::BOXES * 8, box / C::BOXES & 1);
+    gg::ptx::mbarrier_wait_parity(landed_addr_ + box % C::SLOTS * 8, box / C::SLOTS & 1);
   }
   // The gates and ups of 8 columns of the product, from column chunk * 8 of the box's pair on. As
   // wgmma leaves sums, lane l has columns l % 4 * 2 and the next one, of its warp's rows l / 4 and
@@ -67,7 +67,7 @@ class Boxes {
   __device__ void put(int box) {
     gg::ptx::fence_proxy_async();      // before TMA reads what this thread wrote, or loads over it
     gg::ptx::bar_sync(barrier_, 128);  // the same for what all others wrote
-    const int before = box - step(), next = before + C::BOXES;  // these two share a slot
+    const int before = box - stride(), next = before + C::SLOTS;  // these two share a slot
     if (thread_ == 0) {
       const auto place = place_of(box);
       gg::ptx::tma_store_3d(&maps_.d, place.col, place.missing, place.stop, addr_ + offset(box));
@@ -88,8 +88,8 @@ class Boxes {
 
  private:
   // From one box of the tile to the next. Boxes of odd numbers are of the lower half (config.cuh).
-  __device__ int step() const { return rows_ > HALF ? 1 : 2; }
-  __device__ static int offset(int box) { return box % C::BOXES * BOX_BYTES; }
+  __device__ int stride() const { return rows_ > HALF ? 1 : 2; }
+  __device__ static int offset(int box) { return box % C::SLOTS * BOX_BYTES; }
   // Where 16 bytes of a row are, a chunk: TMA's swizzle of 128 bytes moves chunk c of row r to c
   // xor r % 8.
   __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
@@ -117,7 +117,7 @@ class Boxes {
 
   // Who: one thread. In missing rows and past C's last column TMA writes zeros.
   __device__ void load(int box) const {
-    const uint32_t landed = landed_addr_ + box % C::BOXES * 8;
+    const uint32_t landed = landed_addr_ + box % C::SLOTS * 8;
     const auto place = place_of(box);
     gg::ptx::mbarrier_arrive_expect_tx(landed, BOX_BYTES);
     gg::ptx::tma_load_3d(addr_ + offset(box), &maps_.c, place.col, place.missing, place.stop, landed);

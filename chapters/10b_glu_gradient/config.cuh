@@ -24,8 +24,9 @@ static_assert(2 * UNITS == BOX);
 constexpr int PAIRS = BN / UNITS, TILE_BOXES = 2 * PAIRS;
 
 // A tile of over HALF rows has a lower half. Without one, A and C of the lower half are not loaded,
-// and nothing is multiplied there. Loads, products and boxes must agree: load_tiles, Boxes::step and
-// make_gradients compare with HALF, and multiply_tiles asserts that with_width_for does the same.
+// and nothing is multiplied there. Loads, products and boxes must agree: load_tiles, Boxes::stride
+// and make_gradients compare with HALF, with_width_for<BM, HALF> with BM - HALF, and multiply_tiles
+// asserts that both are the same.
 //
 // A worker is a cluster of CLUSTER blocks, side by side along N, or a single block. All its blocks
 // multiply the same rows of A: each loads its share of each half, for all.
@@ -45,14 +46,14 @@ struct Config {
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static constexpr int SHARE = HALF / CLUSTER;  // rows of a half that a block loads
   static_assert(SHARE % 8 == 0);                // so it begins where TMA's swizzle repeats
-  static constexpr int BOXES = 4;               // slots of a consumer, each for a box of C or D
+  static constexpr int SLOTS = 4;               // of a consumer, each for a box of C or D
   // Each tile uses a slot an even number of times, or, for a lower half that is not there, never.
   // So the parity of a box's load depends on its number in the tile alone (boxes.cuh).
-  static_assert(TILE_BOXES % (2 * BOXES) == 0 && BOXES % 2 == 0);
-  // Without a lower half Boxes::put(box) loads box - 2 + BOXES. With two slots that would be `box`
+  static_assert(TILE_BOXES % (2 * SLOTS) == 0 && SLOTS % 2 == 0);
+  // Without a lower half Boxes::put(box) loads box - 2 + SLOTS. With two slots that would be `box`
   // itself, for which all have to wait before this put: they would wait for ever.
-  static_assert(BOXES >= 4);  // with eight boxes of a tile, both asserts leave only 4
-  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * BOXES * BOX_BYTES;
+  static_assert(SLOTS >= 4);  // with eight boxes of a tile, both asserts leave only 4
+  static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * SLOTS * BOX_BYTES;
   // A block has at most 227 KB. Barriers, mailboxes and sums of warps in kernel.cuh are less
   // than 3 KB.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
@@ -93,12 +94,12 @@ struct WarpSums {
 struct Memory {
   uint32_t a_tile_addr;  // [STAGES][BM][BK], swizzled
   uint32_t b_tile_addr;  // [STAGES][BN / 64][BK][64], swizzled
-  uint32_t boxes_addr;   // [CONSUMERS][BOXES][BOX][BOX], swizzled
+  uint32_t boxes_addr;   // [CONSUMERS][SLOTS][BOX][BOX], swizzled
   WarpSums* warp_sums;   // [CONSUMERS]
   uint32_t full_addr;    // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;   // [STAGES] barriers: a consumer of each block has multiplied the slice
   uint32_t turn_addr;    // [CONSUMERS] barriers: this consumer may begin its next tile (Turns)
-  uint32_t landed_addr;  // [CONSUMERS][BOXES] barriers: a box of C has landed
+  uint32_t landed_addr;  // [CONSUMERS][SLOTS] barriers: a box of C has landed
 };
 
 }  // namespace chapter

@@ -111,14 +111,14 @@ __device__ inline void store_dprob(float* part, float (&dprob)[2], int rows, int
 }
 
 // Who: a whole consumer. `upper`, `lower`: sums of the tile's halves. `col0`: its first column of y;
-// from n on nothing is stored. `rows`: the length of a row of parts.prob, which is that of all
+// from n on nothing is stored. `all_rows`: the length of a row of parts.prob, which is that of all
 // groups' rows in memory.
 // [gradients]
 template <class C, class Activation>
 __device__ __forceinline__ void make_gradients(Activation activation, const float (&upper)[BN / 2],
                                                const float (&lower)[BN / 2], const Factors& factors,
                                                const Tile& tile, int col0, Boxes<C>& boxes,
-                                               WarpSums& warp_sums, const Parts& parts, int rows, int n,
+                                               WarpSums& warp_sums, const Parts& parts, int all_rows, int n,
                                                int thread) {
   const int lane = thread % 32;
   const bool has_lower = tile.rows > HALF;  // as in config.cuh
@@ -153,7 +153,7 @@ __device__ __forceinline__ void make_gradients(Activation activation, const floa
     }
   }
   if (col0 >= n) return;
-  float* const dprob_part = parts.prob + int64_t(col0 / BN) * rows + tile.row0;
+  float* const dprob_part = parts.prob + int64_t(col0 / BN) * all_rows + tile.row0;
   store_dprob(dprob_part, dprob_upper, tile.rows, thread);
   store_dprob(dprob_part + HALF, dprob_lower, tile.rows - HALF, thread);
 }

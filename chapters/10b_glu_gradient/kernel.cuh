@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   const int rank = C::CLUSTER > 1 ? gg::ptx::cluster_ctarank() : 0;
   const int slices = slices_of(k);
   extern __shared__ __align__(1024) unsigned char shared[];
-  __shared__ uint64_t bars[2 * STAGES + C::CONSUMERS * (1 + C::BOXES)];
+  __shared__ uint64_t bars[2 * STAGES + C::CONSUMERS * (1 + C::SLOTS)];
   __shared__ Mailbox<C::CLUSTER> mailboxes[C::CONSUMERS];
   __shared__ WarpSums warp_sums[C::CONSUMERS];
   static_assert(sizeof(bars) + sizeof(mailboxes) + sizeof(warp_sums) <= 3 * 1024);  // config.cuh relies on it
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(memory.turn_addr + i * 8, 4);
       mailboxes[i].init(C::CLUSTER * (1 + 4));  // warps that load, or are consumer i's
     }
-    for (int i = 0; i < C::CONSUMERS * C::BOXES; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
+    for (int i = 0; i < C::CONSUMERS * C::SLOTS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
     gg::ptx::fence_mbarrier_init();
     gg::ptx::prefetch_tensormap(&maps.a);
     gg::ptx::prefetch_tensormap(&maps.b);

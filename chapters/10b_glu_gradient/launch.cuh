@@ -87,9 +87,10 @@ inline void add(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes
 inline void launch(const Tensors& t, const gg::Offsets& offsets, const Sizes& sizes, bool geglu,
                    cudaStream_t stream) {
   if (sizes.rows > 0) {  // else there is no tensor to map
-    const bool pairs = gg::multiprocessors() > 1;
-    auto* const of_swiglu = pairs ? launch_as<Config<5, 2>, Swiglu> : launch_as<Config<5, 1>, Swiglu>;
-    auto* const of_geglu = pairs ? launch_as<Config<5, 2>, Geglu> : launch_as<Config<5, 1>, Geglu>;
+    const bool pairs_of_blocks = gg::multiprocessors() > 1;
+    auto* const of_swiglu =
+        pairs_of_blocks ? launch_as<Config<5, 2>, Swiglu> : launch_as<Config<5, 1>, Swiglu>;
+    auto* const of_geglu = pairs_of_blocks ? launch_as<Config<5, 2>, Geglu> : launch_as<Config<5, 1>, Geglu>;
     (geglu ? of_geglu : of_swiglu)(t, offsets, sizes, stream);
   }
   add(t, offsets, sizes, stream);

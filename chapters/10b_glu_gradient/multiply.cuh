@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // A consumer is a warpgroup that multiplies every second tile of its block. The two take turns:
-// while one makes gradients of its sums, the other multiplies. It waits for its turn and for
-// `full`, and signals the other's turn and `empty`, that of all blocks whose loads write this
-// one's shared memory.
+// while one makes gradients of its sums, the other multiplies. It waits for `sent` of its mailbox,
+// its turn, `full` of each slice, `landed` of each box of C, and in a named barrier for its own
+// threads. It signals `received` in the worker's first block, the other's turn, and `empty` of all
+// blocks whose loads write this one's shared memory.
 
 #pragma once
 
@@ -61,7 +62,7 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
                                                const Operands& operands, const Parts& parts,
                                                const Memory& memory,
                                                Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], int rank,
-                                               int rows, int n, int slices) {
+                                               int all_rows, int n, int slices) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128), thread = int(threadIdx.x) % 128;
   // [descriptors]
   // A row of A's slice has 64 of k. A row of a box of B has 64 columns of one k: from eight k to
@@ -79,14 +80,15 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
   const auto release = [&](int stage) {
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);
   };
-  Boxes<C> boxes(maps, memory.boxes_addr + consumer * C::BOXES * BOX_BYTES,
-                 memory.landed_addr + consumer * C::BOXES * 8, thread, 1 + consumer);
+  Boxes<C> boxes(maps, memory.boxes_addr + consumer * C::SLOTS * BOX_BYTES,
+                 memory.landed_addr + consumer * C::SLOTS * 8, thread, 1 + consumer);
   Turns turns(memory.turn_addr, consumer);
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS);
   Ring<C::STAGES> ring;
   if (consumer > 0) ring.skip(slices);  // tile 0
   float upper[BN / 2], lower[BN / 2];   // of a tile's halves
-  // Multiplies all slices of K of a tile of up to ROWS rows, and passes the turn.
+  // Multiplies all slices of K of a tile of up to ROWS rows. Passes the turn when the last products
+  // are started, and then waits for them.
   // [multiply]
   const auto multiply = [&](auto ROWS) {
     // Passed by with_width_for: HALF for a tile of up to BM - HALF rows, else BM (config.cuh).
@@ -131,7 +133,7 @@ __device__ __forceinline__ void multiply_tiles(Activation activation, const Maps
     turns.wait(consumer);
     gg::with_width_for<BM, HALF>(tile.rows, multiply);
     make_gradients<C>(activation, upper, lower, factors, tile, col0, boxes, memory.warp_sums[consumer], parts,
-                      rows, n, thread);
+                      all_rows, n, thread);
     // [/tile]
     ring.skip(slices);  // those of the other consumer's tile
   }

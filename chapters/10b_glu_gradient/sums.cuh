@@ -25,12 +25,14 @@ struct Parts {
   __host__ __device__ static int row(int row0, int group) { return row0 / BM + group; }
   // More than any such row.
   static int64_t rows_of_bias(int64_t rows, int groups) { return rows / BM + groups; }
+  // The length of `prob`, after which `bias` begins.
+  static int64_t numbers_of_prob(int64_t rows, int n) { return columns_of_tiles(n) * rows; }
   static size_t bytes(int64_t rows, int groups, int n) {
-    return (size_t(columns_of_tiles(n)) * rows + size_t(rows_of_bias(rows, groups)) * 2 * n) * sizeof(float);
+    return size_t(numbers_of_prob(rows, n) + rows_of_bias(rows, groups) * 2 * n) * sizeof(float);
   }
   static Parts in(void* workspace, int64_t rows, int n) {
     auto* const first = static_cast<float*>(workspace);
-    return {first, first + columns_of_tiles(n) * rows};
+    return {first, first + numbers_of_prob(rows, n)};
   }
 };
 
@@ -41,7 +43,6 @@ __host__ __device__ constexpr int blocks_for(int64_t sums) {
 
 // A thread adds the parts of one sum. The first blocks make dbias, blocks_for(2n) of them a group,
 // the others dprob.
-// [add]
 __global__ void __launch_bounds__(ADDING_THREADS)
     add_parts(Parts parts, float* dprob, float* dbias, const __grid_constant__ gg::Offsets offsets,
               int groups, int rows, int n) {
@@ -51,11 +52,13 @@ __global__ void __launch_bounds__(ADDING_THREADS)
   if (block < groups * blocks) {
     const int group = block / blocks, col = block % blocks * ADDING_THREADS + int(threadIdx.x);
     if (col >= columns) return;
+    // [add]
     // A group's tiles begin BM rows apart, and their rows of parts follow each other (Parts::row).
     const int begin = offsets[group], tiles = (offsets[group + 1] - begin + BM - 1) / BM;
     const float* const first = parts.bias + int64_t(Parts::row(begin, group)) * columns + col;
     for (int tile = 0; tile < tiles; ++tile) sum += first[int64_t(tile) * columns];
     dbias[int64_t(group) * columns + col] = sum;  // 0 for a group without rows
+    // [/add]
   } else {
     const int row = (block - groups * blocks) * ADDING_THREADS + int(threadIdx.x);
     if (row >= offsets[groups]) return;
@@ -63,6 +66,5 @@ __global__ void __launch_bounds__(ADDING_THREADS)
     dprob[row] = sum;
   }
 }
-// [/add]
 
 }  // namespace chapter
