@@ -33,7 +33,7 @@ static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on it
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [walk]
-// Where a block is in the list of all groups' tiles: group after group, in each row after row.
+// Where a block is in the list of all groups' tiles, ordered by group, then tile_m, then tile_n.
 struct Walk {
   int64_t tile;            // index in the whole list
   int64_t first_tile = 0;  // index of the first tile of `group`
@@ -178,9 +178,9 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 // [/store]
 
 // Blocks for which a multiprocessor shall have room, so that some multiply while others wait. The
-// launch bounds make the compiler use few enough of its 65536 registers: with two blocks of 128
-// threads up to 255 for a thread, the most there is, with four blocks 128. Another shape of tile needs
-// its number here, its kernel and its check in `launch`, and an entry in main.cu's `tiles`.
+// launch bounds make the compiler use few enough of its 65536 registers: 128 for a thread with four
+// blocks of 128 threads. With two it may use 255, the most there is. Another shape of tile needs its
+// number here, its kernel and its check in `launch`, and an entry in main.cu's `tiles`.
 constexpr int resident_blocks(int bm) { return bm == 128 ? 2 : 4; }
 
 template <class T, int BM, int BN>
@@ -188,13 +188,13 @@ __global__ void __launch_bounds__(THREADS, resident_blocks(BM))
     grouped_gemm(const T* const* a_ptrs, const T* const* b_ptrs, T* const* d_ptrs, const int* sizes,
                  const int* leading_dims, int groups) {
   static_assert(BM == BN && (BM == 128 || BM == 64), "resident_blocks knows these two");
-  // Each block takes 1 KB besides its own. If fewer blocks fitted, `launch` would start fewer, and
-  // nothing would fail. A GPU with less shared memory than an H100 may hold fewer.
+  // CUDA reserves 1 KB of shared memory more for each block. If fewer blocks fitted, `launch` would
+  // start fewer, and nothing would fail. A GPU with less shared memory than an H100 may hold fewer.
   static_assert(resident_blocks(BM) * (shared_bytes_for<T>(BM, BN) + 1024) <= 228 * 1024,
                 "an H100's multiprocessor has room for as many blocks as the launch bounds count");
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(T)), B_STAGE_BYTES = BK * BN * int(sizeof(T));
-  static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for<T>(BM, BN), "as it is launched");
+  static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for<T>(BM, BN), "launch passes it");
   static_assert(A_STAGE_BYTES % 128 == 0 && B_STAGE_BYTES % 128 == 0, "every stage begins in bank 0");
   const int warp = int(threadIdx.x) / 32;
   // Where the warp's part of the tile begins.
@@ -283,8 +283,8 @@ __global__ void __launch_bounds__(THREADS, resident_blocks(BM))
 
 // [schedule]
 // Prints each block's tiles as group(tile_m,tile_n), by the kernel's walk with `sizes` in host memory.
-// Start and stride repeat the kernel's. Without --tile the harness passes 64x64 here, for a small
-// example, but main.cu's first tile, 128x128, to `launch`.
+// Start and stride repeat the kernel's. Without --tile the harness passes tiles of 64x64 here, for a
+// small example, but tiles of 128x128, the first in main.cu's `tiles`, to `launch`.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(A)), B_STAGE_BYTES = BK * BN * int(sizeof(B));
   static_assert(BM == 128 || (BM == 64 && std::is_same_v<A, B>), "tiles that threads_for is made for");
-  static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for(BM, BN), "as it is launched");
+  static_assert(STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) == shared_bytes_for(BM, BN), "launch passes it");
   static_assert(A_STAGE_BYTES % 128 == 0 && B_STAGE_BYTES % 128 == 0, "every stage begins in bank 0");
   static_assert(RESIDENT_THREADS % THREADS == 0, "the launch bounds count whole blocks, and at least one");
   const int warp = int(threadIdx.x) / 32;
