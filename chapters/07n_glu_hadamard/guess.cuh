@@ -15,7 +15,7 @@ template <class C>
 struct Guess {
   int rows_each;  // rows of every group, as the caller says; 0: groups differ, or nobody knows
   int groups;
-  Tile tile = {-1, 0, 0, 0};  // this block's
+  Tile tile = {-1, 0, 0, 0};  // this block's: col0 is the first of its own columns
   // So many of the tile's slices are loaded before the block knows whether the guess holds.
   // - At most STAGES: load_tiles waits for no `empty` before them.
   // - The same in both blocks of a pair, which load rows of A for each other: both multiply all of K.

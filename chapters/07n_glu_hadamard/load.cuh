@@ -57,7 +57,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   // [/load]
   // [guessed]
   Ring<C::STAGES> ring;
-  // No wait for `empty`: nothing was in these stages. They are at most STAGES, so none is used twice.
+  // No wait for `empty`: at most STAGES slices, so each gets a stage in which nothing was.
 #pragma unroll 1
   for (int k_tile = 0; k_tile < guess.slices; ++k_tile, ring.next()) load(guess.tile, k_tile, ring.stage);
   const bool holds = guess.holds(offsets);

@@ -51,19 +51,19 @@ __device__ __forceinline__ void multiply_tiles(const Operands& operands, const M
   const bool holds = guess.holds(offsets);
   // [discard]
   if (!holds) {
-    // Releases each guessed slice, if any, once it has landed: the loading warp needs the stages for
-    // the found tile, and the block must not end while TMA writes to it.
-    // Only the first warp waits, whose threads release; the other three only turn their rings. After
-    // a release the next slice may land in the stage, and a warp that looked for phase 0 only then
-    // would wait for phase 2. In the main loop all four have waited before a release, to multiply.
+    // Releases the guessed slices, if any, unmultiplied: the loading warp needs their stages for
+    // the found tile. Each must have landed: TMA must not write to a block that has ended.
+    // Only the first warp waits, whose threads release: the next slice may land after a release,
+    // which ends phase 1, and a warp that looked for phase 0 only then would wait for phase 2.
+    // In the main loop no release comes before all four have waited.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
       __syncwarp();  // all its lanes have seen that phase 0 is over
       release(ring.stage);
     }
-    // The other three wait here until phase 0 of these stages is over. Before that their wait for
-    // phase 1 would return at once, and they would issue wgmma for a slice that they have not seen
+    // The other three go on when phase 0 of all these stages is over. While it runs, their wait for
+    // parity 1 would return at once, and they would issue wgmma for a slice that they have not seen
     // land: by PTX's rules a race.
     if (guess.slices > 0) gg::ptx::bar_sync(OF_CONSUMER + consumer, 128);
   }

@@ -113,7 +113,7 @@ class TileReceiver {
     mailbox_ = step_ % C::CONSUMERS;
     // All lanes have the same tile. `uniform`, as in Mailbox::receive, lets the compiler know it:
     // consumers branch by its rows to wgmma, which a whole warp must execute.
-    tile = gg::ptx::uniform(guess_.tile);
+    tile = gg::ptx::uniform(guess_.tile);  // its col0 is this block's already
     return tile.group >= 0;
   }
   // Who: a whole warp. False: there is no other tile.
