@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(THREADS, 8)
                  int m, int n, int k) {
   static_assert(BM == 64 && MMA_K == 16 && THREADS == 128, "fixed by WGMMA");
   static_assert(sizeof(T) == 2, "each `* 2` below is the size of an element of A or B");
-  static_assert(BK == 64 || BK == 32 || BK == 16, "a row of A's box is one swizzle: 128, 64, 32 bytes");
-  static_assert(BN == 64 || BN == 32 || BN == 16 || BN == 8, "so is one of B's, or 16 bytes, unswizzled");
+  static_assert(BK == 64 || BK == 32 || BK == 16, "rows of A's box: 128, 64 or 32 bytes, swizzled");
+  static_assert(BN == 64 || BN == 32 || BN == 16 || BN == 8, "rows of B's box: 128, 64, 32 or 16 bytes");
   constexpr int A_TILE_BYTES = BM * BK * 2, B_TILE_BYTES = BK * BN * 2;
   const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
   const int group = int(blockIdx.z), k_tiles = k / BK;
@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(THREADS, 8)
   // [/load]
 
   // [descriptors]
-  // Rows of A's part run along k, rows of B's along n; eight of them make a pattern. BN = 8 columns are
-  // 16 bytes, unswizzled: there PTX takes the step from eight rows to the next as the leading one.
+  // Rows of A's part run along k, rows of B's along n. stride_bytes: from eight rows, a pattern, to
+  // the eight below. For rows of 16 bytes (BN = 8), unswizzled, PTX calls that leading_bytes.
   constexpr gg::ptx::TileLayout A_LAYOUT = {.swizzle = DESC_SWIZZLE<BK * 2>, .stride_bytes = 8 * BK * 2};
   constexpr gg::ptx::TileLayout B_LAYOUT = {.swizzle = DESC_SWIZZLE<BN * 2>,
                                             .leading_bytes = BN == 8 ? 8 * BN * 2 : 0,
@@ -113,10 +113,10 @@ __global__ void __launch_bounds__(THREADS, 8)
     }
     gg::ptx::wgmma_commit_group();
     gg::ptx::wgmma_wait_group<0>(acc);
-    // No __syncthreads: these products are one operation of four warps. When they are done for warp 0,
-    // all warps have started them, hence are past their wait for this phase, and the slice has been
-    // read: our conclusion, PTX does not say it. Other instructions than WGMMA that read the slice
-    // need a __syncthreads here. Lanes that skip `load` meet the elected one at the next wgmma_fence.
+    // No __syncthreads: a product is not done before all four warps have started it, and then it is
+    // done for all (our conclusion, not PTX's). So the slice has been read, and all warps are past
+    // this phase's wait. If anything but WGMMA read the slice, a __syncthreads would have to stand
+    // here. Lanes that skip `load` wait for the elected one at the next wgmma_fence (.sync).
     if (k_tile + 1 < k_tiles && warp == 0 && gg::ptx::elect()) load(k_tile + 1);
   }
   // [/compute]
