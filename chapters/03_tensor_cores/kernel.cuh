@@ -26,15 +26,15 @@ constexpr int VEC = 8;             // elements of a chunk: 16 bytes, the most th
 constexpr int WARPS_M = 2, WARPS_N = 2, THREADS = 32 * WARPS_M * WARPS_N;
 constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile: 128 sums per thread
 constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
-constexpr int SHARED_BYTES = STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);
+constexpr int SHARED_BYTES = STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // CUDA adds 1 KB to a block
 static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on its way");
 static_assert(2 * (SHARED_BYTES + 1024) <= 228 * 1024, "an H100's multiprocessor has room for two blocks");
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [swizzle]
-// Byte offset of element c of row r in a slice with CHUNKS chunks to the row. Chunk x of row r lies
-// in slot x ^ r % 8 of its row. So the same chunk of 8 rows, which ldmatrix reads at once, lies in
-// 8 different slots, which are 8 different groups of 4 banks.
+// Byte offset, in a slice with CHUNKS chunks to the row, of the chunk that has element c of row r.
+// Chunk x of row r lies in slot x ^ r % 8 of its row. So the same chunk of 8 rows, which ldmatrix
+// reads at once, lies in 8 different slots, which are 8 different groups of 4 banks.
 template <int CHUNKS>
 __device__ int swizzle(int r, int c) {
   static_assert(CHUNKS % 8 == 0,
@@ -48,10 +48,10 @@ struct Stage {
 };
 
 // [copy]
-// Starts this thread's copies of a slice, ROWS x COLS of A or B, to the stage at `slice_addr`. From
-// its corner, `first + off`, on the matrix has `rows_left` rows, `stride` apart, and `cols_left`
-// columns, a multiple of 8; none if negative. Chunks outside become zeros and are not read: their
-// source is `first`, slice 0's corner, which is always inside the matrix.
+// Starts this thread's copies of a slice, ROWS x COLS of A or B, to the stage at `slice_addr`. The
+// slice begins at `first + off`. From there the matrix has `rows_left` rows, `stride` apart, and
+// `cols_left` columns, a multiple of 8; none if negative. Chunks outside it are not read and become
+// zeros: their source is `first`, where slice 0 begins, as `first + off` may be outside too.
 template <int ROWS, int COLS, class T>
 __device__ __forceinline__ void copy_slice(uint32_t slice_addr, const T* first, int64_t off, int stride,
                                            int rows_left, int cols_left) {
@@ -81,10 +81,10 @@ struct Fragments {
 
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
-// Each lane passes the address of one chunk. 16 rows further down the slot is the same, so bytes
-// are added. kk in A and j in B make the chunk's number larger, by kk / 8 and by 2 j. In a_off and
-// b_off that number has zeros in these bits (in b_off because WN divides `warp_col`): an xor adds
-// them. The slot is the number ^ r % 8, so the same xor changes the slot into the new one.
+// Each lane passes the address of a chunk. 16 rows further down (i in A, kk in B) it is in the same
+// slot: bytes are added. 16 columns further right (kk in A, j in B) the chunk's number is larger by
+// kk / 8 or 2 * j. In a_off and b_off it has zeros in these bits, as WN divides `warp_col`: an xor
+// adds them. The slot is the number ^ r % 8, so the same xor changes the slot into the new one.
 template <class T>
 __device__ __forceinline__ void load_fragments(Fragments<T>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -97,7 +97,7 @@ __device__ __forceinline__ void load_fragments(Fragments<T>& fragments, Stage st
     gg::ptx::ldmatrix_x4(fragments.a[i].reg, stage.a_addr + (a_off ^ (kk * 2)) + i * 16 * BK * 2);
   }
 #pragma unroll
-  for (int j = 0; j < WN / 16; ++j) {
+  for (int j = 0; j < WN / 16; ++j) {  // 16 columns: acc's 2 j and 2 j + 1
     gg::ptx::ldmatrix_x4_trans(fragments.b[j].reg, stage.b_addr + (b_off ^ (j * 32)) + kk * BN * 2);
   }
 }
@@ -133,7 +133,7 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
                                       int warp_row, int warp_col, int rows_left, int cols_left) {
   const int lane = int(threadIdx.x) % 32;
 #pragma unroll
-  for (int i = 0; i < WM / 8; ++i) {
+  for (int i = 0; i < WM / 8; ++i) {  // 8 rows, where acc's i is 16
     const int r = warp_row + i * 8 + lane / 4;
 #pragma unroll
     for (int j = 0; j < WN / 8; ++j) {
