@@ -30,9 +30,9 @@ static_assert(STAGES >= 2, "while one slice is multiplied, the next one is on it
 static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every slice begins with set 0");
 
 // [types]
-// Threads of a block for tiles of bm rows, in the kernel and in `launch`. Operands of different types
-// are converted in registers, and the 255 of each of 128 threads would not do: 256 threads share the
-// sums of 128x128. Such operands have no tile of fewer rows; an assertion in the kernel refuses it.
+// Threads of a block for tiles of bm rows. Operands of different types are converted in registers,
+// and 255 registers in each of 128 threads would not do, so 256 threads share the sums of 128x128.
+// `bm < 128` decides nothing yet: only equal types have such tiles, as the kernel asserts.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;

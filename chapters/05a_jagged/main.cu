@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .multiple_reason = "rows are copied in pieces of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "helion", "many", "huge"},
-      .options = {"offsets", "shared-b", "tile"},  // "shared-b" brings the set `far`
+      .options = {"offsets", "shared-b", "tile"},  // for "shared-b" the harness adds the set `far`
       .tiles = {{128, 128}, {64, 64}},
       // Other tiles than the first are for the first types and int32_t offsets alone, as in launch.
       .one_tile_for_others = true,

@@ -29,9 +29,9 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 static_assert(2 * STAGES * (128 + 128) * BK * 2 <= 227 * 1024, "launch gives a worker two teams on Hopper");
 static_assert(BK > 32, "load_b at kk == 16 closes a copy group before the slice's wait and next load_a");
 
-// Threads of a team for tiles of bm rows, in the kernel and in `launch`. Operands of different types
-// are converted in registers, and the 255 of each of 128 threads would not do: 256 threads share the
-// sums of 128x128. Such operands have no tile of fewer rows.
+// Threads of a team for tiles of bm rows. Operands of different types are converted in registers,
+// and 255 registers in each of 128 threads would not do, so 256 threads share the sums of 128x128.
+// `bm < 128` decides nothing yet: only equal types have such tiles, as `launch` chooses them.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
