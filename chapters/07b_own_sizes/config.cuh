@@ -21,8 +21,8 @@ struct Config {
   static constexpr int CONSUMERS = 2;           // warpgroups that multiply: the first ones
   static constexpr int LOADER = 4 * CONSUMERS;  // a warp of the last warpgroup
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
-  // Registers of a thread: by __launch_bounds__, and after setmaxnreg. Consumers can take what the
-  // last warpgroup gives back; one that asks for more waits for ever.
+  // Registers of a thread: at the start, by __launch_bounds__(THREADS, 1), and after setmaxnreg.
+  // Consumers can take what the last warpgroup gives back; one that asks for more waits for ever.
   static constexpr int START_REGISTERS = 65536 / THREADS / 8 * 8;
   static constexpr int CONSUMER_REGISTERS = 224, OTHER_REGISTERS = 56;
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * START_REGISTERS);

@@ -14,8 +14,8 @@
 
 namespace chapter {
 
-// Who: a consumer's four warps. `tiles`: how many all groups have. Sums stay in registers, so all of
-// it is inlined.
+// Who: a consumer's four warps. `tiles`: the number of all groups' tiles. Sums stay in registers,
+// so all of it is inlined.
 template <class C, class T>
 __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) {
   const int consumer = gg::ptx::uniform(int(threadIdx.x) / 128);

@@ -50,7 +50,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
         gg::ptx::tma_load_3d(memory.b_tile_addr + stage * C::B_BYTES, &maps.b, k0, tile.col0, tile.group,
                              full_addr);
       }
-      __syncwarp();  // the lanes go on together, as elect would have them anyway
+      __syncwarp();  // lanes go on together: right without it too, as they meet at the next elect
     }
     // [/load]
   }

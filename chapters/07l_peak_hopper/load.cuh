@@ -59,7 +59,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
       }
       // [/b]
     }
-    __syncwarp();  // the lanes go on together, as elect would have them anyway
+    __syncwarp();  // lanes go on together: right without it too, as they meet at the next elect
   };
   // [/load]
   // [guessed]

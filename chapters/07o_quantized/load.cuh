@@ -51,7 +51,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
       }
       gg::ptx::tma_load_5d(b_addr, &maps.b, k0, 0, 0, tile.col0 / WARP_COLUMNS, tile.group, full_addr);
     }
-    __syncwarp();  // the lanes go on together, as elect would have them anyway
+    __syncwarp();  // lanes go on together: right without it too, as they meet at the next elect
   };
   // [/load]
   // [guessed]

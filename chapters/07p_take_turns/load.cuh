@@ -51,7 +51,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
       }
       gg::ptx::tma_load_5d(b_addr, &maps.b, k0, 0, 0, 0, b_index, full_addr);
     }
-    __syncwarp();  // the lanes go on together, as elect would have them anyway
+    __syncwarp();  // lanes go on together: right without it too, as they meet at the next elect
   };
   // [/load]
   // [guessed]

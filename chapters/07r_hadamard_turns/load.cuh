@@ -56,7 +56,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
       gg::ptx::tma_load_5d(b_addr + C::B_BYTES / 2, &maps.b, k0, 8, 0, 0, b_index, full_addr);
     }
     // [/load]
-    __syncwarp();  // the lanes go on together, as elect would have them anyway
+    __syncwarp();  // lanes go on together: right without it too, as they meet at the next elect
   };
   // [guessed]
   Ring<C::STAGES> ring;

@@ -47,7 +47,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory,
         for (int col = 0; col < BN; col += BOX)
           gg::ptx::tma_load_3d(b_addr + col * ROW_BYTES, &maps.b, col0 + col, k0, tile.group, full_addr);
       }
-      __syncwarp();  // the lanes go on together, as elect would have them anyway
+      __syncwarp();  // lanes go on together: right without it too, as they meet at the next elect
     }
     // [/load]
   }
