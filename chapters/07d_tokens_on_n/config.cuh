@@ -12,10 +12,10 @@ namespace chapter {
 constexpr int BK = 64;          // depth of a slice
 constexpr int ROW_BYTES = 128;  // of a slice: the most that TMA swizzles
 static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
-// A tile has 1 to BM rows. Its width is that rounded up to STEP: so many rows of A are loaded and
-// multiplied, as wgmma's N. load_tiles gets it by round_up, multiply_tiles by with_width_for.
+// A tile has 1 to BM rows. Its width is that number rounded up to STEP: so many rows of A are
+// loaded and multiplied, as wgmma's N. load_tiles gets it by round_up, consumers by with_width_for.
 constexpr int STEP = 32;
-static_assert(STEP % 8 == 0, "wgmma's N is a multiple of 8, and the swizzle repeats after 8 rows");
+static_assert(STEP % 32 == 0, "as N gg::ptx::wgmma has only 8, 16 and the multiples of 32 up to 256");
 
 __host__ __device__ constexpr int round_up(int value, int step) { return (value + step - 1) / step * step; }
 
@@ -43,7 +43,6 @@ template <class C>
 struct Maps {
   CUtensorMap a[C::BM / STEP];  // a[i] is for width (i + 1) * STEP: boxes of so many rows
   CUtensorMap b;
-  static_assert((C::BM / STEP + 1) * sizeof(CUtensorMap) <= 32 * 1024, "a kernel's parameters");
 };
 
 // A message of the scheduling warp. One instruction writes its 16 bytes, but nothing relies on

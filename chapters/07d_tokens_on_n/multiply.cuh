@@ -26,7 +26,7 @@ __device__ __forceinline__ void with_width_for(int rows, F& f) {
   if constexpr (MOST > STEP) {
     if (rows <= MOST - STEP) return with_width_for<MOST - STEP>(rows, f);
   }
-  // Here MOST - STEP < rows <= MOST. For all of these load_tiles loads MOST rows.
+  // Here MOST - STEP < rows <= MOST. For all of these round_up gives load_tiles MOST, too.
   static_assert(round_up(MOST - STEP + 1, STEP) == MOST && round_up(MOST, STEP) == MOST);
   f(std::integral_constant<int, MOST>());
 }
@@ -48,13 +48,13 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   };
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
-    float registers[C::BM / 2];  // a thread's sums of the widest tile
+    // [multiply]
+    // A thread's sums of the widest tile: each width has the first WIDTH / 2 of them. All indices
+    // are constants once all is inlined, so they are registers.
+    float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-      // Each width has the first WIDTH / 2 of them. All indices are constants once all is inlined:
-      // these are registers.
       static_assert(WIDTH <= C::BM);
       auto& sums = reinterpret_cast<float(&)[WIDTH / 2]>(registers);
-      // [multiply]
       int last = 0;  // stage of the slice before, whose products may still run
 #pragma unroll 1
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
@@ -68,6 +68,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
           gg::ptx::wgmma<T>(sums, gg::ptx::wgmma_advance(b, kk * 2), gg::ptx::wgmma_advance(a, kk * 2),
                             k_tile > 0 || kk > 0);
         }
+        // [/multiply]
         gg::ptx::wgmma_commit_group();
         if (k_tile > 0) {
           gg::ptx::wgmma_wait_group<1>();  // the slice before is multiplied, while this one goes on
@@ -77,7 +78,6 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
       }
       gg::ptx::wgmma_wait_group<0>(sums);  // all slices are multiplied
       release(last);                       // there was one, for k > 0
-      // [/multiply]
       store_sums(sums, d, tile, consumer * 64, n);
     };
     with_width_for<C::BM>(tile.rows, do_tile);  // the same branch in all four warps, as wgmma wants

@@ -10,9 +10,9 @@
 namespace chapter {
 
 // Who: a whole warpgroup. The sums are D transposed: a warp has 16 of the warpgroup's 64 columns,
-// which begin at the tile's column `first_col`, and a thread's sums go through the tile's rows.
-// D is [rows,n]. Rows from tile.rows on and columns from n on are not stored. Inlined, so that the
-// sums stay in registers.
+// which begin at the tile's column `first_col`, and all of the tile's rows. A thread has two of
+// these columns, 8 apart, and two neighbours of every 8 rows. D is [rows,n]. Rows from tile.rows on
+// and columns from n on are not stored. Inlined, so that the sums stay in registers.
 template <int SUMS, class T>
 __device__ __forceinline__ void store_sums(const float (&sums)[SUMS], T* d, const Tile& tile, int first_col,
                                            int n) {
