@@ -74,8 +74,8 @@ struct Walk {
 // [/find]
 
 // [swizzle]
-// Byte offset of element c of row r in a box with rows of 128 bytes, as TMA's 128-byte swizzle lays it out:
-// chapter 03's, done by hardware. It takes r % 8 from bits of the address: boxes start at multiples of 1024.
+// Byte offset of element c of row r in a box with rows of 128 bytes, which TMA swizzles as chapter 03 did.
+// TMA takes r % 8 from bits 7 to 9 of the address, so boxes must start at multiples of 1024.
 __device__ int swizzle(int r, int c) { return r * 128 + (c / 8 ^ r % 8) * 16; }
 // [/swizzle]
 
@@ -202,8 +202,8 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
 
-  // The stages, all that launch requests. `full` lies before them: ptxas counts it, and the gap up
-  // to this multiple of 1024, as static shared memory.
+  // All stages. `full` and the gap from there to this multiple of 1024 are static shared memory: ptxas
+  // counts both, so launch requests the stages alone, and the assertion above leaves 1 KB for the two.
   extern __shared__ __align__(1024) unsigned char shared[];
   const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come after
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
                    team_full_addr + index * 8};
     };
 
-    // Orders it; thread 0 alone calls this. The harness allows fewer than 2^31 rows: int will do.
+    // Orders slice k_tile; thread 0 alone calls this. The harness allows under 2^31 rows: int will do.
     auto load = [&](int k_tile) {
       load_slice<BM, BN>(stage_of(k_tile), a_map, b_map, k_tile * BK, int(walk.row_begin) + row0, col0,
                          walk.group);
@@ -252,8 +252,8 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
     // [/load]
 
     // [compute]
-    // A stage's slices are the phases of its mbarrier: 0, 1, 2 .. Each slice from 0 to k_tiles - 1 is
-    // ordered once, and every thread waits for it once, in this sequence: so k_tiles phases end here.
+    // A stage's slices are the phases 0, 1, 2 .. of its mbarrier. Each slice of a tile is ordered once, and
+    // every thread waits for it once, in sequence: `slices_before += k_tiles` below relies on that.
     auto wait = [&](int k_tile) {
       const int phase = (slices_before + k_tile) / STAGES;
       gg::ptx::mbarrier_wait_parity(stage_of(k_tile).full_addr, phase % 2);
