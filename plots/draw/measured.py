@@ -64,13 +64,14 @@ def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tup
     mine = [row for row in mine if row.set not in COMPARED_SETS or f"<!-- {row.set} -->" not in marked]
     if not mine:
         return "Nothing is measured yet." if chapter.arch == "sm_80" else NOT_TIMED, []
-    names = count_plan(chapter.folder).problems
+    names, main_run = count_plan(chapter.folder).problems, run_of(next((row for row in reversed(mine) if not row.variant.others), mine[-1]))
 
     def label(row):
-        who = peer_and_version(row) if row.peer else f"{row.chapter} {replace(row.variant, d='')}".rstrip()
+        name = peer_and_version(row) if row.peer else row.chapter
+        who = f"{name} {replace(row.variant, d='')}".rstrip()
         d = type_of_d(row, default_d)
         return who + (f", D {d}" if d != row.format else "") + \
-            (f", of {row.date[:10]} at {short_commit(row.commit)}" if run_of(row) != run_of(mine[-1]) else "")
+            (f", of {row.date[:10]} at {short_commit(row.commit)}" if run_of(row) != main_run else "")
 
     lines, shown, there = [], [], []
     in_order = sorted({(row.set, row.format, row.shape) for row in mine}, key=table_order)
@@ -81,7 +82,10 @@ def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tup
         rows = [row for row in here if (row.set, row.format, row.shape) == (name, fmt, shape)]
         found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
         kernels = kernels_to_show(chapter, rows, found, fmt, default_d)
-        if not everything:
+        if everything:
+            kernels += [(chapter.id, *each) for each in sorted({(row.peer, row.variant) for row in rows if row.variant in told_both(rows)},
+                                                               key=str)]
+        else:
             runs = {each: [found[(*each, warm)] for warm in (False, True) if (*each, warm) in found] for each in kernels}
             fastest = {}  # library for each type of D
             for each in kernels:
@@ -129,7 +133,7 @@ def how_timed(chapter: Chapter, shown: list[Row], ratios: list[float]) -> str:
 def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, str, Choices, bool], Row], fmt: str,
                     default_d: dict[str, str]) -> list[tuple[str, str, Choices]]:
     """Chapter, peer and variant of each row that a chapter's table shows of one problem, where there is one."""
-    ours = [row for row in rows if row.chapter == chapter.id]
+    ours = [row for row in rows if row.chapter == chapter.id and row.variant not in told_both(rows)]
     others = sorted((row for row in ours if row.variant and not row.variant.off and not row.variant.d and row.timed),
                     key=lambda row: row.us_median)
     # Rows of which D has the inputs' type stand beside those of which it has the chapter's.
@@ -141,6 +145,12 @@ def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, st
     return [(chapter.id, "", Choices()), *((chapter.id, "", row.variant) for row in others[:1]),
             *((chapter.id, peer, Choices()) for peer in peers if same), *same, (chapter.previous, "", before),
             *((chapter.id, peer, same[0][2] if same else Choices()) for peer in peers)]
+
+
+def told_both(rows: list[Row]) -> set[Choices]:
+    """What a chapter's kernel and libraries beside it were told alike, such as accumulate: another operation than the chapter's
+    own, in rows of its own."""
+    return {row.variant for row in rows if row.peer and row.variant.others}
 
 
 def before_and_after(data: Data, chapter: Chapter) -> tuple[str, Row, Row] | None:

@@ -84,12 +84,12 @@ def beside_libraries(rows: list[Row]) -> list[Row]:
 
 def variant(row: Row, chapters: list[Chapter]) -> Choices:
     """What a kernel was told beyond its chapter's defaults, such as another tile; figures leave those out. Of a library the
-    type of D, where it is not the chapter's."""
+    type of D, where it is not the chapter's, and what both were told, such as accumulate."""
     tile, d = next(((chapter.tile, chapter.d) for chapter in chapters if chapter.id == row.chapter), ("", ""))
     choices = replace(row.choices, sustained=False)
     if row.peer:
         of_d = choices.d or row.format
-        return Choices() if of_d == (d or row.format) else Choices(d=of_d)
+        return Choices(d="" if of_d == (d or row.format) else of_d, others=choices.others)
     return replace(choices, tile="") if choices.tile == tile else choices
 
 

@@ -94,8 +94,8 @@ TEST(TimeContestants, GiveTheTimeOfOneLaunch) {
   }
 }
 
-// What adds to its output is right after one launch on each set: the replay makes no more, however many
-// launches others have in a batch.
+// A launch that adds to its output gives the right one once on each set. Others have many launches in
+// a batch.
 TEST(TimeContestants, AddOnceInTheReplay) {
   for (const double us : {2000.0, 300.0, 5.0}) {
     for (const int sets : {1, 3}) {

@@ -36,7 +36,7 @@ struct Contestant {
   // Is the output of the first `sets` buffer sets right after `replay`, which runs what was timed
   // on them once more? Empty: nobody asks.
   std::function<bool(int sets, const std::function<void()>& replay)> right{};
-  // A launch adds to its output. Then a batch has one launch for each set, so that `replay` adds once.
+  // A launch adds to its output. Then a batch has one launch for each set: `replay` adds once.
   bool adds = false;
 };
 
