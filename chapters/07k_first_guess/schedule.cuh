@@ -203,8 +203,8 @@ class TileFinder {
   // even outside D.
   __device__ Tile find_uncut(int index) {
     for (;;) {
-      // Lanes whose group ends after this tile. The first one's group has it, and so has rows: a group
-      // without rows ends where the one before it ends.
+      // Lanes whose group ends after this tile. The first one's group has the tile, and has rows: a
+      // group without rows ends where the one before it ends, so its lane is never the first.
       const unsigned after = __ballot_sync(~0u, index < tiles_m_end_ * tiles_n_);
       if (after != 0) return tile_of(index, __ffs(after) - 1);
       first_group_ += 32;

@@ -10,15 +10,15 @@ namespace chapter {
 
 constexpr int BAND = 8;  // tiles of a column in a band
 
-// The number of tiles in each column of tiles of a group with this number of rows: the least that
-// leaves no tile with more than MOST_ROWS. 0 for no rows: lanes without a group call it too, and a
-// group without rows has no tiles. tile_of_group relies on what is asserted here.
+// How many tiles a column has in a group with this number of rows: as few as leave no tile with
+// over MOST_ROWS. For no rows 0: a group without rows has no tiles, and lanes without a group call
+// it too. The assertions keep tile_of_group's tiles from having over BM rows, or none.
 // [count]
 template <class C>
 __device__ int tiles_in_column(int rows) {
   constexpr int MOST_ROWS = C::BM;
   static_assert(MOST_ROWS <= C::BM, "a stage has room for BM rows, and maps.a ends with BM rows");
-  static_assert(MOST_ROWS % STEP == 0, "else these tiles might not have room for all steps");
+  static_assert(MOST_ROWS % STEP == 0, "else tiles of MOST_ROWS might lack room for the last step");
   static_assert(MOST_ROWS >= STEP, "else there might be more tiles than steps");
   return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
@@ -39,7 +39,7 @@ __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int t
   const int band_size = min(BAND, tiles_m - band_begin);  // tiles of a column: the last band may have fewer
   const int tile_m = band_begin + in_band % band_size;    // in its column
   const int steps = (rows + STEP - 1) / STEP;
-  const int each = steps / tiles_m;         // steps that each tile has
+  const int each = steps / tiles_m;         // steps that each tile has at least
   const int wider_tiles = steps % tiles_m;  // the first wider_tiles tiles have one step more
   const int rows_above = (tile_m * each + min(tile_m, wider_tiles)) * STEP;  // in tiles before it
   const int width = (tile_m < wider_tiles ? each + 1 : each) * STEP;

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Tiles come in bands of rows, and each is made once."""
+"""Each tile is made once, column after column (07g) or in bands of rows of tiles (from 07l on)."""
 
 import unittest
 
 from tests.chapters.promises import Promises
 
 
-class Bands(Promises):
+class EachTile(Promises):
     def test_each_tile_is_made(self):
         """22 rows of tiles and three columns: bands of 8, 8 and 6 rows where there are bands."""
         problem = ("--tile", "32x128", "--m", "700,40", "--n", "264", "--k", "64")
