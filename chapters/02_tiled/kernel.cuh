@@ -16,7 +16,7 @@
 namespace chapter {
 
 constexpr int BM = 128, BN = 128;  // a block's tile of D
-constexpr int THREADS = 256;       // 16 x 16 threads, each with a micro-tile of 8 x 8 outputs
+constexpr int THREADS = 256;       // 8 warps; a thread computes 8 x 8 outputs, its micro-tile
 template <class T>
 constexpr int VEC = 16 / sizeof(T);  // elements of one 16-byte load, a vector
 template <class T>
@@ -42,8 +42,8 @@ __device__ Vector<T> load_vector(const T* src, int valid, bool wide) {
   return v;
 }
 // [swizzle]
-// Row r of A is float swizzle_a(kk, r) of a_tile[..][kk], column c of B float swizzle_b(c) of a row
-// of b_tile, in `store` and `compute`. Four neighbours from a multiple of 4 on stay so, in order.
+// Row r of A is float swizzle_a(kk, r) of a_tile[..][kk], and column c of B float swizzle_b(c) of a
+// row of b_tile. Floats 4i to 4i + 3 are moved together and in order: a float4 remains one.
 template <class T>
 __device__ int swizzle_a(int kk, int r) {
   static_assert(BK<T> == 2 * VEC<T>, "kk / VEC is 0 or 1: one bit is flipped, or none");
@@ -53,7 +53,7 @@ __device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 la
 static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0, "half a tile: no bit that is flipped or looked at");
 // [/swizzle]
 // [tile]
-// Two blocks are to fit on a multiprocessor: 65,536 / (2 * THREADS) = 128 registers per thread.
+// At most 65,536 / (2 * THREADS) = 128 registers per thread: two blocks fit on a multiprocessor.
 template <class T, class Offset>
 __global__ void __launch_bounds__(THREADS, 2)
     grouped_gemm(const T* a, const T* b, T* d, const Offset* offsets, int n, int k, int64_t b_group_stride,
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    // acc[i][j] is of row r and column c of the tile, as a_values[i] and b_values[j] were.
+    // As in `compute`, a_values[i] is of row r and b_values[j] of column c: acc[i][j] is D[r, c].
     const int r = r0 + i % 4 + i / 4 * (BM / 2);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -161,8 +161,8 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, const int32_t* 
     rows_max = std::max(rows_max, host_offsets[group + 1] - host_offsets[group]);
   }
   if (rows_max == 0) return;  // a grid of no blocks is an error, not an empty launch
-  // wide_b relies on the caller: if N is a multiple of VEC, so is b_group_stride (in all sets), and
-  // each group's B starts at a multiple of 16 bytes, as `b` does. Groups: at most 65535, as z.
+  // wide_b looks at the first B only: the caller ensures that b_group_stride is a multiple of VEC
+  // where N is, as in all sets. If not, loads of other B are misaligned. z: at most 65535 groups.
   const bool wide_a = k % VEC<T> == 0 && reinterpret_cast<uintptr_t>(a) % 16 == 0;
   const bool wide_b = n % VEC<T> == 0 && reinterpret_cast<uintptr_t>(b) % 16 == 0;
   const dim3 grid((rows_max + BM - 1) / BM, blocks_n, groups);
