@@ -26,9 +26,8 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + r, n);
     // [cols]
-    // Columns to visit: D's, and those from N on whose codes share a word with D's. A word has the codes of
-    // ATOM_BLOCKS * PART columns, 128, which is also ATOM_ROWS: epilogue.cuh asserts it.
-    const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
+    // Columns to visit: D's, and those from N on whose codes share a word with D's.
+    const int cols = min(BN, (n - tile.col0 + WORD_COLUMNS - 1) / WORD_COLUMNS * WORD_COLUMNS);
     // [/cols]
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete

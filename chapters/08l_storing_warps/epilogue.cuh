@@ -15,8 +15,9 @@ namespace chapter {
 // share a scale.
 static_assert(PART == 32);
 static_assert(BN % PART == 0);  // store.cuh: no part ends beyond its accumulator
-// The codes of four parts fill a word, and store.cuh's ATOM_ROWS columns are the parts of whole words.
-static_assert(ATOM_BLOCKS == 4 && ATOM_ROWS == ATOM_BLOCKS * PART);
+// A thread stores the codes of so many columns of its row as one word of 4 bytes; tiles have whole words.
+constexpr int WORD_COLUMNS = ATOM_BLOCKS * PART;
+static_assert(ATOM_BLOCKS == 4 && BN % WORD_COLUMNS == 0);
 // The order of words in SFD_row is the one in which the next product's kernel loads SFA.
 static_assert(gg::ScaleLayout::kAtomRows == ATOM_ROWS && gg::ScaleLayout::kAtomBlocks == ATOM_BLOCKS);
 
@@ -28,8 +29,8 @@ struct Operands {      // of the epilogue, and where its results go
   float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
   void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
   Format d_format;
-  // A scale's code for PART columns of each row, in whole atoms as SFA, stored as words of 4 bytes, to which
-  // it must be aligned; D must be E4M3 or E5M2. Null: no scales.
+  // [rows/128][N/128][512], rounded up, as SFA: a scale's code for PART columns of each row. It is stored in
+  // words: aligned to 4 bytes. D must be E4M3 or E5M2, and no kernel or `launch` checks it. Null: no scales.
   uint8_t* sfd_row;
   const float* norm_const;  // [1], above 0: a factor of all scales; read only if there is sfd_row
 };
@@ -112,11 +113,11 @@ class Epilogue {
     for (int c = 0; c < PART; ++c) v[c] *= factor;
     // [/quantise]
     // [codes]
-    const int block = col / PART, in_word = block % 4;
-    codes_ |= code << 8 * in_word;
+    const int scale_block = col / PART, byte = scale_block % 4;  // of the row; of the word
+    codes_ |= code << 8 * byte;
     if (++in_codes_ % 4) return;  // they come as 0 1 2 3 or 2 3 0 1, always all four
     const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // offset() does not use its rows, here 0
-    *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
+    *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, scale_block - byte)) = codes_;
     codes_ = 0;
     // [/codes]
   }

@@ -27,11 +27,10 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   Ring<ACCUMULATORS> accumulator;
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    // Columns to visit: D's, and those from N on whose codes share an atom with D's, of ATOM_ROWS columns.
-    const int cols = min(BN, (n - tile.col0 + ATOM_ROWS - 1) / ATOM_ROWS * ATOM_ROWS);
-    // So `cols` is whole reads, as `Columns` wants, and whole words of codes, of four parts each, as
-    // epilogue.cuh counts them.
-    static_assert(ATOM_ROWS % (4 * PART) == 0);
+    // Columns to visit: D's, and those from N on whose codes share a word with D's.
+    const int cols = min(BN, (n - tile.col0 + WORD_COLUMNS - 1) / WORD_COLUMNS * WORD_COLUMNS);
+    // So `cols` is whole words, as epilogue.cuh counts their parts, and whole reads, as `Columns` wants.
+    static_assert(WORD_COLUMNS % (2 * PART) == 0);
     const Columns columns(half, cols, accumulator.stage);
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
                       tile.col0 + columns.at(0));

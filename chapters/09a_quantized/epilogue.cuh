@@ -15,11 +15,15 @@ namespace chapter {
 
 // A part is a scale block of each row, and has a lane for each of its columns.
 static_assert(PART == 32);
+// A thread stores the codes of so many columns of its row as one word of 4 bytes; tiles have whole words.
+constexpr int WORD_COLUMNS = ATOM_BLOCKS * PART;
+static_assert(ATOM_BLOCKS == 4 && BN % WORD_COLUMNS == 0);
 // Rows of a warp, one in each lane, and of a box: a scale block of each column.
 constexpr int WARP_ROWS = 32;
 static_assert(WARP_ROWS == Output::BOX_ROWS);
 // SFD_col: a block's rows are the four scale blocks of an atom, so a group's rows fill whole atoms.
-// store.cuh goes on to the end of an atom's columns, so every byte of these atoms is stored.
+// store.cuh goes on to the end of a word, where an atom's columns end, too: all bytes of an atom are stored.
+static_assert(WORD_COLUMNS == ATOM_ROWS);
 static_assert(BLOCK_ROWS == ATOM_BLOCKS * WARP_ROWS && PAD_ROWS % BLOCK_ROWS == 0);
 static_assert(gg::ScaleLayout::kAtomRows == ATOM_ROWS && gg::ScaleLayout::kAtomBlocks == ATOM_BLOCKS);
 
@@ -171,11 +175,11 @@ class Epilogue {
     for (int c = 0; c < PART; ++c) v[c] *= factor;
     // [/quantise]
     // [codes]
-    const int block = col / PART, in_word = block % 4;
-    codes_ |= code << 8 * in_word;
+    const int scale_block = col / PART, byte = scale_block % 4;  // of the row; of the word
+    codes_ |= code << 8 * byte;
     if (++in_codes_ % 4) return;  // they come as 0 1 2 3 or 2 3 0 1, always all four
     const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // offset() does not use its rows, here 0
-    *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, block - in_word)) = codes_;
+    *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, scale_block - byte)) = codes_;
     codes_ = 0;
     // [/codes]
   }
