@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The loading warp brings slices of A and B to shared memory, as far ahead as there are stages.
-// It waits for `empty`. TMA's bytes signal `full`.
+// It waits for `empty`. Its arrival and TMA's bytes end a phase of `full`.
 
 #pragma once
 

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   if (warp == MULTIPLIER) {
     // Sums and scales take over 256 columns, and only a power of two can be allocated.
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS>(gg::ptx::shared_addr(&sums_slot));
-    // Other blocks may allocate now. There are none: shared memory has room for one block.
+    // Lets other blocks allocate: without effect here, as shared memory has room for one block.
     gg::ptx::tcgen05_relinquish_alloc_permit();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.

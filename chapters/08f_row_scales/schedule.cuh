@@ -16,8 +16,8 @@ __device__ struct {
   int first[MAX_GROUPS + 1];  // number of each group's first tile; [groups]: of all tiles; [0] stays 0
 } schedule;
 
-// One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4
-// .. groups at a time.
+// One block writes the schedule. A thread counts the tiles of a group of the batch; then all make
+// prefix sums, in steps of 1, 2, 4 .. groups.
 __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int groups, int bm, int bn) {
   const int thread = int(threadIdx.x), threads = int(blockDim.x);
   __shared__ int counts[PLANNERS];
@@ -69,7 +69,7 @@ class Tiles {
 
  private:
   const int* ends_;
-  int groups_, count_;  // of groups, of all tiles
+  int groups_, count_;  // how many groups, and tiles of all groups
   int index_ = int(blockIdx.y);
   int batch_ = 0;  // the first of the 32 groups that are looked at
 };

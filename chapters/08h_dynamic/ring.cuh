@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A ring of stages, accumulators or slots, each with mbarriers of its own, as a role walks through it.
+// A ring of stages, of accumulators or the like, each with mbarriers. A role is at number `stage`.
 
 #pragma once
 

@@ -63,7 +63,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   if (warp == MULTIPLIER) {
     // All columns: so the first one has the same address in both blocks, as products of a pair want it.
     gg::ptx::tcgen05_alloc<gg::ptx::TMEM_COLUMNS, CTA_GROUP>(gg::ptx::shared_addr(&sums_slot));
-    // Other blocks may allocate now. There are none: shared memory has room for one block.
+    // Lets other blocks allocate: without effect here, as shared memory has room for one block.
     gg::ptx::tcgen05_relinquish_alloc_permit<CTA_GROUP>();
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.

@@ -24,8 +24,8 @@ __device__ struct {
   int next;                   // the first number that nobody has claimed
 } schedule;
 
-// One block writes the schedule: a thread counts its group's tiles; then all add them up, those of 1, 2, 4
-// .. groups at a time.
+// One block writes the schedule. A thread counts the tiles of a group of the batch; then all make
+// prefix sums, in steps of 1, 2, 4 .. groups.
 __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int groups, int bm, int bn) {
   // Blocks of grouped_gemm may start where there is room. This orders no memory: the wait in
   // kernel.cuh keeps them from reading an old schedule.
@@ -149,7 +149,7 @@ class Tiles {
  private:
   Mailbox& mailbox_;
   const int* ends_;
-  int groups_, count_;  // of groups, of all tiles
+  int groups_, count_;  // how many groups, and tiles of all groups
   Ring<Mailbox::AHEAD> ring_;
   int batch_ = 0;  // the first of the 32 groups that are looked at
 };
