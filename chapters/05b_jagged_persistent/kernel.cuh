@@ -31,30 +31,30 @@ static_assert(BK > 32, "load_b at kk == 16 closes a copy group before the slice'
 
 // Threads of a team for tiles of bm rows. Operands of different types are converted in registers,
 // and 255 registers in each of 128 threads would not do, so 256 threads share the sums of 128x128.
-// `bm < 128` decides nothing yet: only equal types have such tiles, as `launch` chooses them.
+// Types that differ have no tile of bm < 128 (HAS_ALL_TILES), so that condition changes no kernel.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
 }
 
 // [find]
-// Where a team is in the list of all groups' tiles: group after group, in each column after column.
+// Where a team is in the list of all tiles: group after group, in a group column after column.
 struct Walk {
-  int tile;                           // index in the whole list
-  int batch = 0, tiles_m_before = 0;  // first of 32 groups looked at; rows of tiles before it
-  int64_t row_begin = 0;              // of the group found
+  int tile;                                 // index in the whole list
+  int first_group = 0, tiles_m_before = 0;  // of the 32 looked at; rows of tiles before it
+  int64_t row_begin = 0;                    // of the group found
   int group = 0, group_rows = 0, tiles_m = 0, tile_in_group = 0;
 
-  // Finds the group that owns `tile`, every warp for itself: lane l looks at group batch + l. Tiles
-  // only grow, so the search goes on from where it stopped, and 32 empty groups cost one look.
+  // Finds the group that owns `tile`, every warp for itself: lane l looks at group first_group + l.
+  // `tile` may only grow from call to call: groups before first_group are not looked at again.
   // False: there is no such tile. All 32 lanes must call it: its shuffles wait for all of them.
   template <class Offset>
   __device__ __forceinline__ bool find(const Offset* offsets, int groups, int bm, int tiles_n) {
     const int lane = int(threadIdx.x) % 32;
-    for (; batch < groups; batch += 32) {
-      const int mine = min(batch + lane, groups - 1);
+    for (; first_group < groups; first_group += 32) {
+      const int mine = min(first_group + lane, groups - 1);
       const int64_t my_begin = offsets[mine];
-      const int my_rows = batch + lane < groups ? int(offsets[mine + 1] - my_begin) : 0;
+      const int my_rows = first_group + lane < groups ? int(offsets[mine + 1] - my_begin) : 0;
       const int my_tiles_m = (my_rows + bm - 1) / bm;
       int end = my_tiles_m;  // becomes the rows of tiles up to and with this lane's group
       for (int step = 1; step < 32; step *= 2) {
@@ -62,10 +62,10 @@ struct Walk {
         if (lane >= step) end += below;
       }
       end += tiles_m_before;
-      const unsigned after = __ballot_sync(~0u, tile < int64_t(end) * tiles_n);  // groups ending after it
+      const unsigned after = __ballot_sync(~0u, tile < int64_t(end) * tiles_n);  // bit l: lane l's group
       if (after != 0) {
         const int owner = __ffs(after) - 1;
-        group = batch + owner;
+        group = first_group + owner;
         row_begin = __shfl_sync(~0u, my_begin, owner);
         group_rows = __shfl_sync(~0u, my_rows, owner);
         tiles_m = __shfl_sync(~0u, my_tiles_m, owner);
@@ -229,8 +229,8 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // [/team]
 
   // [tile]
-  // Tiles are counted in int. Tiles of 32 columns in 4096 groups (the harness's most) of one row
-  // need the least memory: 2^31 of them are 128 GiB of D, nearly all of an H200's.
+  // Tiles are counted in int. 2^31 tiles of 32 columns, in 4096 groups (the harness's most) of one
+  // row, have 128 GiB of D, nearly all of an H200's memory. With other tiles or groups D has more.
   // All warps of a team find the same tiles, so all come to the team's barriers equally often.
   // bar_sync relies on it: it counts threads, and does not know in which of its calls they are.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN;
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
           load_fragments(sets[1 - set], stage(k_tile + 1), warp_row, warp_col, 0);
           load_a(k_tile + STAGES);
         }
-        if (kk == 16) load_b(k_tile + STAGES - 1);  // once a slice, before its wait, which counts groups
+        if (kk == 16) load_b(k_tile + STAGES - 1);  // one commit for a slice, before the wait that counts it
         multiply(acc, sets[set]);
       }
     };
@@ -308,14 +308,14 @@ auto* kernel_for(int bn) {
                     : grouped_gemm<A, B, D, Offset, BM, 32>;
 }
 
-// bf16 with 32-bit offsets has all nine tiles, all others, f16 too, have 128x128 alone: every tile of
-// every type would be 72 kernels, which take a minute to compile.
+// All others, f16 too, have 128x128 alone: all 72 kernels would take a minute to compile.
 template <class A, class B, class Offset>
 constexpr bool HAS_ALL_TILES =
     std::is_same_v<A, bf16>&& std::is_same_v<B, bf16>&& std::is_same_v<Offset, int32_t>;
 
-// `blocks` 0: one worker per multiprocessor, of small tiles too. It has two teams where a block may
-// have shared memory for both. The host reads no offsets.
+// `blocks` 0: one worker per multiprocessor. Relies on under 2^31 tiles, and groups of at most
+// 2^31 - 128 rows; on multiples of 8 for n and k; on A and B that start at multiples of 16 bytes, D at
+// a multiple of two of its elements; on a `b_group_stride` of 0 (one B for all) or a multiple of 8.
 template <class A, class B, class D, class Offset>
 void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int n, int k,
             int64_t b_group_stride, gg::TileShape tile, int blocks, cudaStream_t stream) {

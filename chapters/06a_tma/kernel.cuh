@@ -32,23 +32,23 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 static_assert(BK * 2 == 128 && BOX_COLS * 2 == 128, "boxes have rows of 128 bytes: swizzle knows no others");
 
 // [find]
-// Where a team is in the list of all groups' tiles: group after group, in each column after column.
+// Where a team is in the list of all tiles: group after group, in a group column after column.
 struct Walk {
-  int tile;                           // index in the whole list
-  int batch = 0, tiles_m_before = 0;  // first of 32 groups looked at; rows of tiles before it
-  int64_t row_begin = 0;              // of the group found
+  int tile;                                 // index in the whole list
+  int first_group = 0, tiles_m_before = 0;  // of the 32 looked at; rows of tiles before it
+  int64_t row_begin = 0;                    // of the group found
   int group = 0, group_rows = 0, tiles_m = 0, tile_in_group = 0;
 
-  // Finds the group that owns `tile`, every warp for itself: lane l looks at group batch + l. Tiles
-  // only grow, so the search goes on from where it stopped, and 32 empty groups cost one look.
+  // Finds the group that owns `tile`, every warp for itself: lane l looks at group first_group + l.
+  // `tile` may only grow from call to call: groups before first_group are not looked at again.
   // False: there is no such tile. All 32 lanes must call it: its shuffles wait for all of them.
   template <class Offset>
   __device__ __forceinline__ bool find(const Offset* offsets, int groups, int bm, int tiles_n) {
     const int lane = int(threadIdx.x) % 32;
-    for (; batch < groups; batch += 32) {
-      const int mine = min(batch + lane, groups - 1);
+    for (; first_group < groups; first_group += 32) {
+      const int mine = min(first_group + lane, groups - 1);
       const int64_t my_begin = offsets[mine];
-      const int my_rows = batch + lane < groups ? int(offsets[mine + 1] - my_begin) : 0;
+      const int my_rows = first_group + lane < groups ? int(offsets[mine + 1] - my_begin) : 0;
       const int my_tiles_m = (my_rows + bm - 1) / bm;
       int end = my_tiles_m;  // becomes the rows of tiles up to and with this lane's group
       for (int step = 1; step < 32; step *= 2) {
@@ -56,10 +56,10 @@ struct Walk {
         if (lane >= step) end += below;
       }
       end += tiles_m_before;
-      const unsigned after = __ballot_sync(~0u, tile < int64_t(end) * tiles_n);  // groups ending after it
+      const unsigned after = __ballot_sync(~0u, tile < int64_t(end) * tiles_n);  // bit l: lane l's group
       if (after != 0) {
         const int owner = __ffs(after) - 1;
-        group = batch + owner;
+        group = first_group + owner;
         row_begin = __shfl_sync(~0u, my_begin, owner);
         group_rows = __shfl_sync(~0u, my_rows, owner);
         tiles_m = __shfl_sync(~0u, my_tiles_m, owner);
