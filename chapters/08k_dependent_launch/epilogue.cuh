@@ -54,9 +54,9 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of a part of its row, from column `col` of D on.
-  //   `next_col`: of the next part; after the last one any number, also a negative one. Before: the parts so
-  //   far, in this order: next_bias_ is that of exactly this part, and codes_ has those of the earlier parts
-  //   of its word.
+  //   `next_col`: the next call's `col`, whose bias is loaded here; after the last part any number,
+  //   also a negative one. Before: the constructor or the call before was told this `col`, and a
+  //   word's four parts come one after the other. Nothing checks it.
   __device__ void apply(const uint32_t (&sums)[PART], int col, int next_col) {
     const int cols = min(PART, n_ - col);  // so many columns of the part are D's; 0 or less: none
     float v[PART];
@@ -115,7 +115,7 @@ class Epilogue {
     // [codes]
     const int scale_block = col / PART, byte = scale_block % 4;  // of the row; of the word
     codes_ |= code << 8 * byte;
-    if (++in_codes_ % 4) return;  // they come as 0 1 2 3 or 2 3 0 1, always all four
+    if (++parts_coded_ % 4) return;  // a word's four come one after the other: 0 1 2 3 or 2 3 0 1
     const gg::ScaleLayout layout = {0, gg::scale_blocks(n_, PART)};  // offset() does not use its rows, here 0
     *reinterpret_cast<uint32_t*>(operands_.sfd_row + layout.offset(row_, scale_block - byte)) = codes_;
     codes_ = 0;
@@ -127,7 +127,7 @@ class Epilogue {
   Output& output_;
   float alpha_, prob_, norm_ = 0;
   int group_, row_, n_;
-  int in_codes_ = 0;        // parts so far
+  int parts_coded_ = 0;     // so far
   uint32_t codes_ = 0;      // of the word's parts so far, the rest 0; 0 when a word begins
   uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
   uint32_t largest_ = 0;    // magnitude of the row's values so far, as bits: no NaN

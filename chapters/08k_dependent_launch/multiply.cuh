@@ -21,7 +21,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   const int k_tiles = (k + C::BK - 1) / C::BK;
   Ring<C::STAGES> ring;
   Ring<ACCUMULATORS> accumulator;
-  Ring<1> taken;
+  Ring<1> taken;  // one barrier, a phase of it for each tile
   for (Tile tile; tiles.next(tile);) {
     // From here on one lane, which alone counts in `ring`, `accumulator` and `taken`. No instruction
     // of the whole warp may stand below: the others wait in the next `tiles.next`.
