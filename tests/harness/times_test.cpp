@@ -94,8 +94,7 @@ TEST(TimeContestants, GiveTheTimeOfOneLaunch) {
   }
 }
 
-// A launch that adds to its output gives the right one once on each set. Others have many launches in
-// a batch.
+// A launch that adds to its output: the replay has one for each set, however short it is.
 TEST(TimeContestants, AddOnceInTheReplay) {
   for (const double us : {2000.0, 300.0, 5.0}) {
     for (const int sets : {1, 3}) {
