@@ -9,13 +9,13 @@
 
 namespace chapter {
 
-static_assert(BN / 2 % (4 * PART) == 0);  // a half has whole words of scales of D, four codes each
+static_assert(BN / 2 % (4 * PART) == 0);  // if D has scales, a half has whole words of their codes, four each
 
 // [columns]
 class Columns {
  public:
   // half: 0 or 1; cols: how many of the tile's columns the two halves read together, a multiple of
-  // 128. For whole reads 64 would do, but scales of D want whole words.
+  // 64, which is a read. If D has scales, of 128: a thread stores four codes as a word.
   __device__ Columns(int half, int cols, int accumulator)
       : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
 

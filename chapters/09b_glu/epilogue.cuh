@@ -92,7 +92,7 @@ class Epilogue {
     }
   }
 
-  // Who: a whole warp, after both calls of `scale` for the read before, whose biases it overwrites.
+  // Who: a whole warp. Before: both calls of `scale` for a read have used its biases, if there was one.
   // Does: starts to load two biases in lane i: of the gate in column `col` + i of C, and of its up,
   //   PART columns further. `col`: where the gates of the next read begin. Without a next read it
   //   may be any number: the biases of some columns of C are loaded then, and nothing uses them.

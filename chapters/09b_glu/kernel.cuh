@@ -6,6 +6,7 @@
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     C[row, col] = alpha[g] * sum, or with a bias alpha[g] * sum + bias[g, col]
 //     D[row, j] = GLU(C[row, gate column of j], C[row, up column of j]) * prob[row], from C before rounding
+//     amax[g] = the group's largest |D| before rounding
 // New here: a storing thread has 32 gates and exactly their 32 ups in registers, and activates them.
 
 #pragma once

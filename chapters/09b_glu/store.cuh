@@ -28,7 +28,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   // Stores C too: a C wider than D would be written past its OUTPUT_BYTES, and launch.cuh refuses it.
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    // A multiple of 2 * PART, as N is (launch.cuh): so each read begins with gates and ends by N.
+    // A multiple of 2 * PART, as BN (config.cuh) and N (launch.cuh): each read begins with gates, ends by N.
     const int cols = min(BN, n - tile.col0);
     const Columns columns(half, cols, accumulator.stage);
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
@@ -45,17 +45,17 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       // [gates]
-      uint32_t gate[PART], up[PART];  // sums of this row
+      uint32_t gate_sums[PART], up_sums[PART];  // of this row
       // An accumulator begins where multiply.cuh puts the tile's sums.
       const int column = accumulator.stage * ACCUMULATOR_STEP + columns.at(i);  // of tensor memory
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, column);
-      gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
-      gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
-      gg::ptx::tcgen05_wait_ld(gate, up);
+      gg::ptx::tcgen05_ld_32x32b_x32(gate_sums, sums);
+      gg::ptx::tcgen05_ld_32x32b_x32(up_sums, gg::ptx::tmem_at(sums, 0, PART));
+      gg::ptx::tcgen05_wait_ld(gate_sums, up_sums);
       if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
       arrived = true;
-      // The last argument is the `col` of the next turn's call: `apply` loads its biases now.
-      epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
+      // The last argument: where read i + 1 begins, whose biases `apply` starts to load.
+      epilogue.apply(gate_sums, up_sums, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
       // [/gates]
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp

@@ -7,6 +7,7 @@
 //     C[row, col] = alpha[g] * sum, or with a bias alpha[g] * sum + bias[g, col]
 //     X[row, j] = GLU(C[row, gate column of j], C[row, up column of j]) * prob[row], from C before rounding
 //     D[row, 16q + j] = sum over i of X[row, 16q + i] * W[j, i], with X in bf16
+//     amax[g] = the group's largest |D| before rounding
 // New here: registers become A of a product through tensor memory, and its sums come back.
 
 #pragma once

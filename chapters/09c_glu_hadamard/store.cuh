@@ -46,16 +46,16 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     bool arrived = false;  // for this tile: `taken` counts one arrival of each storing warp
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
-      uint32_t gate[PART], up[PART];  // sums of this row
+      uint32_t gate_sums[PART], up_sums[PART];  // of this row
       // An accumulator begins where multiply.cuh puts the tile's sums.
       const auto sums = gg::ptx::tmem_at(memory.sums, row / 32 * 32, columns.in_tmem(columns.at(i)));
-      gg::ptx::tcgen05_ld_32x32b_x32(gate, sums);
-      gg::ptx::tcgen05_ld_32x32b_x32(up, gg::ptx::tmem_at(sums, 0, PART));
-      gg::ptx::tcgen05_wait_ld(gate, up);
+      gg::ptx::tcgen05_ld_32x32b_x32(gate_sums, sums);
+      gg::ptx::tcgen05_ld_32x32b_x32(up_sums, gg::ptx::tmem_at(sums, 0, PART));
+      gg::ptx::tcgen05_wait_ld(gate_sums, up_sums);
       if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
       arrived = true;
-      // The last argument is the `col` of the next turn's call: `apply` loads its biases now.
-      epilogue.apply(gate, up, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
+      // The last argument: where read i + 1 begins, whose biases `apply` starts to load.
+      epilogue.apply(gate_sums, up_sums, tile.col0 + columns.at(i), tile.col0 + columns.at(i + 1));
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
     // This is tile t. The last Y is received here, before this warp arrives at `taken` of tile
