@@ -27,7 +27,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
+    const int rows = round_up(tile.rows, STEP);  // its width: as many as multiply_tiles multiplies
     const int box_rows = rows / C::CLUSTER;      // as many as this block loads
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {

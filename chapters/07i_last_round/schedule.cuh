@@ -25,7 +25,8 @@ namespace chapter {
 // a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
 // would not show. To receive tile i, a warp needs slices of the tiles before it, and none of tile i.
 // So tile i + 1 is sent without any slice of tile i, and a consumer may wait for it before it has released
-// the last slice of tile i, but not before it has released those of tile i - 1.
+// the last slice of tile i. It must have released those of tile i - 1: a loading warp may need their stages
+// for the rest of tile i - 1, which it loads before it receives tile i.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
@@ -68,10 +69,11 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);  // the tile is here
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes have left the wait, and begun to read, before lane 0 arrives
-    // An arrival in another block may overtake a load. So lane 0 arrives only with its words in
-    // registers: has_come is always true, but the compiler cannot know what memory holds, and must
-    // compare. `uniform` is not enough: all lanes load one address, so ptxas leaves its shuffles
-    // out. The other lanes' words are there with lane 0's: one machine instruction loads for all.
+    // An arrival in another block may overtake a load that has begun. So lane 0 arrives only with
+    // its words in registers: has_come is always true, but the compiler cannot know what memory
+    // holds, and must compare. `uniform` is not enough: all lanes load one address, so ptxas leaves
+    // its shuffles out. In the machine code (CUDA 13.0) one instruction loads for all lanes: when
+    // lane 0 has its words, all have theirs.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;

@@ -31,7 +31,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   const uint64_t evict_first = gg::ptx::evict_first_policy();
   // [load]
   const auto load = [&](const Tile& tile, int k_tile, int stage) {
-    const int rows = round_up(tile.rows, STEP);  // as many as multiply_tiles multiplies
+    const int rows = round_up(tile.rows, STEP);  // its width: as many as multiply_tiles multiplies
     const int box_rows = rows / C::CLUSTER;      // as many as this block loads
     const int k0 = (slices.first + k_tile) * BK, row0 = tile.row0 + n_rank * box_rows;
     const uint32_t full_addr = memory.full_addr + stage * 8;

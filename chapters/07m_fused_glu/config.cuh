@@ -71,15 +71,15 @@ struct Config {
 
 template <class C>
 struct Maps {
-  // a[i] is for tiles of (i + 1) * STEP rows. Its box is what one block loads of a slice of A.
+  // a[i] is for tiles of width (i + 1) * STEP. Its box is what one block loads of a slice of A.
   CUtensorMap a[C::BM / STEP];
   CUtensorMap b, d;
 };
 
 // A worker's tile. TileReceiver::next makes col0 the first of the block's own columns. A receiver
 // arrives only if the bitwise or of these four words is not INT_MIN (gg::ptx::has_come). It never is:
-// group is at least -1, and the others are not negative. With a word that breaks this the worker
-// waits for ever. Mailbox::send relies on the order of the words.
+// group is at least -1, and the others are not negative. If it were, the worker would wait for ever.
+// Mailbox::send relies on the order of the words.
 struct alignas(16) Tile {
   int group;  // -1: there is no other tile
   int row0;   // its first row, as A and D count

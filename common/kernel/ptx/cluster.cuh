@@ -49,12 +49,12 @@ __device__ inline void st_shared_cluster(ClusterAddr addr, uint32_t value) {
 }
 
 // Who: any thread, with what an ordinary load gave it: whole words, none of them INT_MIN.
-// Does: true. The compiler does not know that, so what is done only if it is true waits
-//   for the load.
-// Why: "read" said to another block overtakes the load, as an H200 did: the load, it seems, waits
-//   behind stores, the arrival does not, and what comes back writes over what is still to be read.
-//   Only a fence of the cluster orders the two in PTX (mbarrier_arrive_cluster). But a value in a
-//   register changes no more.
+// Does: returns true. The compiler cannot know that, so it compares, and what a thread does only if
+//   it is true waits until the load has returned.
+// Why: an arrival in another block that says "read" may overtake a load begun before it, as on an
+//   H200 (the load, it seems, waited for stores before it, and the arrival did not). A thread
+//   there may then overwrite what has yet to be loaded. In PTX only a fence of the cluster orders
+//   the two (mbarrier_arrive_cluster). But what is in a register does not change any more.
 template <class Value>
 __device__ inline bool has_come(const Value& value) {
   static_assert(sizeof(Value) % 4 == 0);
