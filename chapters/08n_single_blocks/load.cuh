@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp of each block loads its rows of A, its part of the columns of B, and scales, as far
-// ahead as there are stages. What sharing blocks both need it loads by halves, each for both.
+// The loading warp of each block loads the block's rows of A, columns of B, and scales, as far
+// ahead as there are stages. Of two sharing blocks each loads one half of B, by multicast to both.
 // It waits for its block's `empty`. TMA's bytes count at `full` of the leader of the block that gets them.
 
 #pragma once
@@ -63,7 +63,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     const int sfb_row = group * sfb_rows + tile.col0 / ATOM_ROWS;
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
-      const uint32_t full_addr = memory.full_addr + stage * 8;
+      const uint32_t full_addr = memory.full_addr + stage * 8;  // a pair's loads count at rank 0's
       // The slice that was in this stage has been multiplied, in every block that the loads below write
       // to. In lap 0 nothing was there.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
@@ -84,7 +84,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       }
       load_box<C>(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row, full_addr);
       // Every block needs the scales of all columns, so each loads its rows of atoms for all. Beyond N they
-      // may be another group's.
+      // may be another group's: those columns are not stored.
       for (int row = rank; row < BN / ATOM_ROWS; row += C::BLOCKS) {
         load_box_for_all<C>(memory.sfb_tile_addr + stage * C::SFB_BYTES + row * C::SFA_BYTES, &weights.sfb, 0,
                             atom0, sfb_row + row, full_addr);

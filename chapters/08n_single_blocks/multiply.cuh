@@ -90,7 +90,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       }
       // [/multiply]
       // [commit]
-      // Arrives in the whole cluster when the products so far are done: the slice may be overwritten.
+      // Arrives in the whole cluster when the products so far are done: they have read the slice.
       gg::ptx::tcgen05_commit_multicast<C::CTA_GROUP>(memory.empty_addr + stage * 8, C::CLUSTER_MASK);
       // [/commit]
     }

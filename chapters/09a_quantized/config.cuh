@@ -60,8 +60,8 @@ struct Config {
   // cluster, and load.cuh gives each of two sharing blocks one box of B.
   static_assert((BLOCKS == 1 || BLOCKS == 2) && (CTA_GROUP == 1 || CTA_GROUP == BLOCKS));
   static constexpr uint16_t CLUSTER_MASK = (1 << BLOCKS) - 1;  // its ranks, for what goes to all blocks
-  static constexpr int BM = BLOCKS * BLOCK_ROWS;  // rows that a cluster takes at a time: a tile, or two
-  static_assert(PAD_ROWS % BM == 0);              // a group ends with the last of them
+  static constexpr int BM = BLOCKS * BLOCK_ROWS;  // rows of a Tile, what a cluster takes at a time
+  static_assert(PAD_ROWS % BM == 0);              // groups have whole Tiles
   static constexpr int IN_BYTE = std::is_same_v<T, gg::e2m1> ? 2 : 1;  // elements in a byte of A, B
   static constexpr int BK = ROW_BYTES * IN_BYTE;                       // depth of a slice
   static constexpr int PRODUCT_K = PRODUCT_BYTES * IN_BYTE;            // and of a product
@@ -103,9 +103,9 @@ struct Maps {
   bool kn;
 };
 
-// The same addresses in all blocks of a cluster: multicasts, commits and products of a pair are passed one
-// address for all. Of blocks that multiply together, only the leader's `full` and `taken` are used; a commit
-// arrives at `ready` of each, and at `empty` of all blocks of the cluster.
+// All blocks of a cluster have the same offsets and columns: multicasts, commits and products of a
+// pair get one block's address and act at its offset in others. Of a pair only rank 0's `full` and
+// `taken` are used. Commits arrive at `ready` of blocks that multiply together, at `empty` of all.
 struct Memory {
   // Shared memory.
   unsigned char* output;   // [STORE_WARPS][OUTPUT_BYTES]

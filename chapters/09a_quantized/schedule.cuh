@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The list of all groups' tiles, as in chapter 07a, and the warp of each cluster that takes tiles from it.
-// Here a tile is what a cluster takes at a time, C::BM rows: a sharing block multiplies one half of it.
+// Here a tile is what a cluster takes at a time, C::BM rows: a sharing block has half of it.
 // A mailbox in each block hands their numbers to the other warps, which find the tiles for themselves.
 
 #pragma once
