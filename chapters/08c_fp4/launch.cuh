@@ -14,7 +14,7 @@ namespace chapter {
 // A [rows,K/2], B [G,N,K/2] in bytes of two elements, the even one low; D [rows,N], ends[G] without a 0 in
 // front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/(4V)][512], SFB
 // [G][N/128][K/(4V)][512], rounded up. K: multiples of 32, N: multiples of 8. An atom's bytes past K must
-// not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: they are multiplied by zeros.
+// not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: zeros times NaN are NaN.
 template <class Scale, int V, class D>
 void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint8_t* sfb, D* d,
             const int* ends, int64_t rows, int groups, int n, int k, gg::TileShape tile, int blocks,
@@ -36,22 +36,22 @@ void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint
   // [map]
   constexpr int ATOMS = Config<Scale, V, D, 128>::ATOMS;
   static_assert(ATOMS == Config<Scale, V, D, 256>::ATOMS);  // one box serves all tiles
-  const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms, int box_rows) {
+  const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms, int box_atoms) {
     const int64_t k_atoms = (k + ATOM_BLOCKS * V - 1) / (ATOM_BLOCKS * V);
     // Words of 4 bytes: a box has at most 256 elements along a dimension, and an atom has 512 bytes.
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
-                                .box = {ATOM_BYTES / 4, ATOMS, box_rows}});
+                                .box = {ATOM_BYTES / 4, ATOMS, box_atoms}});
   };
   // [/map]
-  // How many atoms so many rows take. (ATOM_ROWS: the rows of one atom.)
-  const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
+  // How many atoms so many rows take. `sfb_rows` of load.cuh is atoms_of(n).
+  const auto atoms_of = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // The bytes of these four boxes are STAGE_BYTES of config.cuh. If N ends inside a tile, SFB's box
   // may reach past the group's atoms: what it brings then scales columns that are not stored.
-  const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atom_rows(rows), 1),
-                     scale_map(sfb, groups * atom_rows(n), tile.n / ATOM_ROWS)};
+  const Maps maps = {map(a, 1, rows, BM), map(b, groups, n, tile.n), scale_map(sfa, atoms_of(rows), 1),
+                     scale_map(sfb, groups * atoms_of(n), tile.n / ATOM_ROWS)};
   const int multiprocessors = gg::multiprocessors();
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;
   plan<<<1, planners, 0, stream>>>(ends, n, groups, tile.m, tile.n);

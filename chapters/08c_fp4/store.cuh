@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Four warps bring sums from tensor memory to D, with two accumulators while the next tile is
-// multiplied. They wait for `ready` and signal `taken`.
+// Four warps bring sums from tensor memory to D. If there are two accumulators, the next tile is
+// multiplied meanwhile. The warps wait for `ready` and signal `taken`.
 
 #pragma once
 

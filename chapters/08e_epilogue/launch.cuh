@@ -14,7 +14,7 @@ namespace chapter {
 // A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; D [rows,N], ends[G] without a 0 in
 // front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB
 // [G][N/128][K/4V][512], rounded up. Rows of A and of D are multiples of 16 bytes.
-// An atom's bytes past K must not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: they are multiplied by zeros.
+// An atom's bytes past K must not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: zeros times NaN are NaN.
 template <class Scale, int V, class T>
 void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, const Operands& operands,
             const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile,
@@ -47,13 +47,13 @@ void launch(const T* a, const T* b, const uint8_t* sfa, const uint8_t* sfb, cons
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
                                 .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
-  // How many atoms so many rows take. (ATOM_ROWS: the rows of one atom.)
-  const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
+  // How many atoms so many rows take. `sfb_rows` of load.cuh is atoms_of(n).
+  const auto atoms_of = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // The bytes that load.cuh expects are those of the boxes: A, B, SFA, and SFB's of both blocks.
   static_assert(C::STAGE_BYTES ==
                 (BLOCK_ROWS + BN / CTA_GROUP) * ROW_BYTES + (1 + CTA_GROUP) * C::ATOMS * ATOM_BYTES);
   const Maps maps = {map(a, 1, rows, BLOCK_ROWS), map(b, groups, n, BN / CTA_GROUP),
-                     scale_map(sfa, atom_rows(rows)), scale_map(sfb, groups * atom_rows(n))};
+                     scale_map(sfa, atoms_of(rows)), scale_map(sfb, groups * atoms_of(n))};
   auto* kernel = grouped_gemm<C>;
   const int multiprocessors = gg::multiprocessors();
   const int planners = groups < PLANNERS ? (groups + 31) / 32 * 32 : PLANNERS;

@@ -78,8 +78,8 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
                                 .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
-  // How many atoms so many rows take. (ATOM_ROWS: the rows of one atom.)
-  const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
+  // How many atoms so many rows take. `sfb_rows` of load.cuh is atoms_of(n).
+  const auto atoms_of = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // The bytes that load.cuh expects are those of the boxes: A, B, SFA, and SFB's of both blocks.
   static_assert(C::STAGE_BYTES ==
                 (BLOCK_ROWS + BN / CTA_GROUP) * ROW_BYTES + (1 + CTA_GROUP) * C::ATOMS * ATOM_BYTES);
@@ -91,9 +91,9 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   const int together = discrete ? 1 : groups;
   Maps maps = {};
   maps.a = map(a, 1, rows, BLOCK_ROWS);
-  maps.sfa = scale_map(sfa, atom_rows(rows));
+  maps.sfa = scale_map(sfa, atoms_of(rows));
   maps.weights.b = map(discrete ? a : weights.b, together, n, BN / CTA_GROUP);
-  maps.weights.sfb = scale_map(discrete ? sfa : weights.sfb, together * atom_rows(n));
+  maps.weights.sfb = scale_map(discrete ? sfa : weights.sfb, together * atoms_of(n));
   maps.discrete = discrete;
   // [/patterns]
   if (discrete) {

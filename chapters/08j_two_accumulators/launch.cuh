@@ -14,7 +14,7 @@ namespace chapter {
 // A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; D [rows,N], ends[G] without a 0 in
 // front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB
 // [G][N/128][K/4V][512], rounded up. Rows of A and of D are multiples of 16 bytes.
-// An atom's bytes past K must not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: they are multiplied by zeros.
+// An atom's bytes past K must not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: zeros times NaN are NaN.
 template <class Scale, int V, class T>
 void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,
             const int* ends, int64_t rows, int groups, int n, int k, gg::ClusterTileShape tile, bool dynamic,

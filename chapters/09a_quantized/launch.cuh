@@ -43,7 +43,7 @@ void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
 // A [rows,K], B [G,N,K] or [G,K,N], of E2M1 two elements to a byte, the even one low; D [rows,N], ends[G]
 // without a 0 in front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512],
 // SFB [G][N/128][K/4V][512], rounded up. Rows of A and of D are multiples of 16 bytes.
-// An atom's bytes past K must not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: they are multiplied by zeros.
+// An atom's bytes past K must not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: zeros times NaN are NaN.
 // Rows that pad a group are rows as all others: they count in amax, and in scales of columns. Zeros in A and
 // in prob leave both as they are, if alpha, bias and B are finite and no scale is NaN: 0 times those is NaN.
 template <class Scale, int V, class T>

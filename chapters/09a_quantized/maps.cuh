@@ -80,8 +80,8 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
                                 .box = {ATOM_BYTES / 4, C::ATOMS, 1}});
   };
-  // How many atoms so many rows take. (ATOM_ROWS: the rows of one atom.)
-  const auto atom_rows = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
+  // How many atoms so many rows take. `sfb_rows` of load.cuh is atoms_of(n).
+  const auto atoms_of = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // `together`: groups in one map, which load.cuh's `group` counts. A pattern is a map of a single
   // group, at an address that will be replaced: A's and SFA's stand in, as the host does not know
   // those of discrete weights.
@@ -95,8 +95,8 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   const auto* const b = discrete ? a : weights.b;
   maps.weights.b = weights.kn ? map(b, together, k, n) : map(b, together, n, k_bytes);
   // [/boxes]
-  maps.sfa = scale_map(sfa, atom_rows(rows));
-  maps.weights.sfb = scale_map(discrete ? sfa : weights.sfb, together * atom_rows(n));
+  maps.sfa = scale_map(sfa, atoms_of(rows));
+  maps.weights.sfb = scale_map(discrete ? sfa : weights.sfb, together * atoms_of(n));
   maps.discrete = discrete;
   maps.kn = weights.kn;
   if (discrete) {
