@@ -185,7 +185,7 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& 
   Tile tile = finder.find(index);
   mailbox.send(tile, phase);
   const int tiles = finder.count_tiles();  // the first tile, sent already, need not wait for it
-  // All workers decide alike, for it depends only on the launch's offsets and sizes.
+  // For speed alone. All workers must decide alike: only by the launch's offsets and sizes.
   const bool claims = tiles > workers && (k + BK - 1) / BK >= LEAST_SLICES;
   while (tile.group >= 0) {
     phase ^= 1;

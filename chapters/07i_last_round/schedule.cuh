@@ -244,7 +244,7 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER>& mailbox, const gg::Offsets& 
   const int slices = (k + BK - 1) / BK;
   finder.plan_last_round(workers);  // the first tile, sent already, need not wait for it
   const int indices = finder.indices();
-  // All workers decide alike, for it depends only on the launch's offsets and sizes.
+  // For speed alone. All workers must decide alike: only by the launch's offsets and sizes.
   const bool claims = indices > workers && slices >= LEAST_SLICES;
   while (tile.group >= 0) {
     phase ^= 1;  // counts messages: once for each that is sent, not for each index
