@@ -20,7 +20,7 @@
 
 namespace chapter {
 
-// One block per multiprocessor: each of 384 threads has 168 registers until setmaxnreg, if HOLDS_ROWS.
+// One block per multiprocessor: at launch each of 384 threads may have 168 registers.
 template <class C, class T>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, T* d, const __grid_constant__ gg::Offsets offsets,

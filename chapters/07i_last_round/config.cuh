@@ -49,6 +49,7 @@ struct Config {
   static constexpr int SHARED_BYTES = STAGES * (A_BYTES + B_BYTES) + CONSUMERS * STORE_BYTES;
   static_assert(SHARED_BYTES + 2048 <= 227 * 1024,
                 "a block may have 227 KB; barriers, mailbox and the stages' alignment take under 2 KB");
+  static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
 template <class C>

@@ -19,13 +19,13 @@ namespace chapter {
 // Who: a whole warpgroup. Each of its 128 threads has an object, and all make the same calls for
 // the same tiles. So all have the same next action and come to the same barriers; only held_
 // differs.
-// Two modes, by the largest tile:
+// Two modes, by BM, the most rows that a tile has:
 // - BM up to STORE_ROWS: `put` waits until shared memory may be overwritten, writes the whole tile
 //   there and starts its copies. There are no actions: `proceed` and `complete` do nothing.
-// - C::HOLDS_ROWS, more: `put` neither waits nor sends. It writes the first STORE_ROWS rows to
-//   shared memory and holds the others in registers, as 16 bits. `proceed` then sends every tile,
-//   also one that has no held rows, one action at a time; the last action waits. So before a `put`
-//   `complete` must have ended: all of the tile before has been read.
+// - BM over STORE_ROWS (C::HOLDS_ROWS): `put` neither waits nor sends. It writes the tile's first
+//   STORE_ROWS rows to shared memory and holds the others in registers, as 16 bits. `proceed` then
+//   sends every tile, also one that has no held rows, one action at a time; the last action waits.
+//   So before a `put` `complete` must have ended: all of the tile before has been read.
 template <class C, class T>
 class Store {
   static constexpr int BM = C::BM;
@@ -155,7 +155,7 @@ class Store {
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
     if (thread() == 0) {
-#pragma unroll 1
+#pragma unroll 1  // short code: each width's do_tile has its copies of `send`
       for (int box = 0; box < boxes; ++box) {
         gg::ptx::tma_store_2d(&d_map_, col0_, row0 + box * STEP, addr_ + box * STEP * ROW_BYTES);
       }

@@ -93,6 +93,7 @@ struct Config {
   static_assert(STAGES * (A_BYTES + B_BYTES) % SWIZZLE_BYTES == 0 && STORE_BYTES % SWIZZLE_BYTES == 0);
   static_assert(SHARED_BYTES + 2048 <= 227 * 1024,
                 "a block may have 227 KB; barriers, mailbox, output_tiles and alignment take under 2 KB");
+  static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
 // Whether a block has a tile's whole sums: of those that split K, the one with k_rank 0. Only there

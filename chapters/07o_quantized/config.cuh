@@ -72,6 +72,7 @@ struct Config {
   static_assert(SHARED_BYTES % 4 == 0 && CODE_BYTES % 4 == 0);  // codes lie last: at a multiple of a word
   // A block has at most 227 KB. The barriers and the mailbox in kernel.cuh are less than 1 KB.
   static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
+  static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
 template <class C>

@@ -18,13 +18,13 @@ namespace chapter {
 // Who: a whole warpgroup. Each of its 128 threads has an object, and all make the same calls for
 // the same tiles. So all have the same next action and come to the same barriers; only held_
 // differs. Of each tile all call `begin`, then `take` for every box of D and of D_col, then `leave`.
-// Two modes, by the largest tile:
+// Two modes, by BM, the most rows that a tile has:
 // - BM up to STORE_ROWS: `begin` waits until shared memory may be overwritten, `take` writes there,
 //   and `leave` starts the copies. There are no actions: `proceed` and `complete` do nothing.
-// - C::HOLDS_ROWS, more: none of the three waits or sends. `take` writes the first STORE_ROWS rows to
-//   shared memory and holds the others in registers, two rows of two columns in each. `proceed` then
-//   sends every tile, also one that has no held rows, one action at a time; the last action waits. So
-//   before a `begin` `complete` must have ended: all of the tile before has been read.
+// - BM over STORE_ROWS (C::HOLDS_ROWS): none of the three waits or sends. `take` writes the first
+//   STORE_ROWS rows to shared memory and holds the others in registers, two rows of two columns in
+//   each. `proceed` then sends every tile, also one without held rows, one action at a time; the last
+//   action waits. So before a `begin` `complete` must have ended: the tile before has been read.
 template <class C>
 class BoxStore {
   static constexpr int BM = C::BM;
@@ -148,7 +148,7 @@ class BoxStore {
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too
     if (thread() == 0) {
-#pragma unroll 1
+#pragma unroll 1  // short code: each width's do_tile has its copies of `send`
       for (int box = 0; box < rows / STEP; ++box) {
         const int row = row0_ + first + box * STEP;
         gg::ptx::tma_store_2d(&maps_.d, col0_, row, box_addr(D, box));

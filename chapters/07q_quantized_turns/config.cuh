@@ -64,6 +64,7 @@ struct Config {
   // A block has at most 227 KB. Codes, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
   // With five stages of 128 rows nothing of the 227 KB is left.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
+  static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
 // The slices of K, of any tile.

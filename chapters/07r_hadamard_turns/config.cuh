@@ -53,6 +53,7 @@ struct Config {
   // A block has at most 227 KB. Factors, barriers and mailboxes have 3 KB of them, as kernel.cuh checks.
   // Tiles of 192 rows take all of it: another stage or box has no room.
   static_assert(SHARED_BYTES + 3 * 1024 <= 227 * 1024);
+  static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
 // The slices of K, of any tile.

@@ -50,9 +50,6 @@ struct Config {
   // before it waits again, a whole number of times for 8 rows of a tile.
   static constexpr int BOXES_D = 3;
   static_assert(BN / D_COLUMNS<float> % BOXES_D == 0 && BN / D_COLUMNS<bf16> % BOXES_D == 0);
-  // A consumer gives back a slice's stage only when it has started the products of the next slice,
-  // which must have landed by then, in another stage.
-  static_assert(STAGES >= 2);
   static constexpr int SHARE = BK / CLUSTER;  // tokens of B that a block loads, for all
   // TMA swizzles by the address: each share begins where the pattern does, at a multiple of 1024.
   static_assert(BK % CLUSTER == 0 && SHARE * ROW_BYTES % 1024 == 0);
@@ -66,6 +63,7 @@ struct Config {
   static constexpr int SHARED_BYTES = SLICES_BYTES + LOADER * BOXES_D * D_BOX_BYTES;
   // A block has at most 227 KB. Barriers and mailboxes in kernel.cuh are less than 1 KB.
   static_assert(SHARED_BYTES + 1024 <= 227 * 1024);
+  static_assert(STAGES >= 2);  // a consumer gives a stage back after it has begun with the next one
 };
 
 struct Maps {
