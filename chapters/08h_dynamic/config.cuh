@@ -32,7 +32,7 @@ constexpr int ATOM_BYTES = ATOM_ROWS * ATOM_BLOCKS, ATOM_COLUMNS = ATOM_ROWS / 3
 constexpr int PAD_ROWS = 256;
 static_assert(PAD_ROWS % BM == 0);                                  // tiles have all their rows
 static_assert(BLOCK_ROWS % ATOM_ROWS == 0 && BN % ATOM_ROWS == 0);  // and begin and end with atoms
-constexpr int ACCUMULATORS = 1;  // tiles of sums that fit beside the scales: products wait for the epilogue
+constexpr int ACCUMULATORS = 1;  // tiles of sums that fit beside scales: products wait until sums are read
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last
 
 // This block's rank in its cluster. It is x of the grid, as the grid (launch.cuh) and each cluster
