@@ -35,9 +35,9 @@ void launch_as(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t
 // A [rows,K], B [G,N,K], D [rows,N] and offsets [G+1] on the device. m_total: the last offset,
 // which the caller knows without reading it; `rows` may be more. m_total is only used to choose the
 // tile: if it is wrong, D is right all the same.
-// `tile` 0x0: 64x64, if each such tile can have four multiprocessors; else 256x128. A tile of 64x64
-// has K in four splits, or in two where there are only two or three multiprocessors. 256x128 comes
-// in pairs where there are two.
+// `tile` 0x0: 64x64, if there are four multiprocessors for each such tile, though not all of the
+// clusters may run at a time; else 256x128. A tile of 64x64 has K in four splits, or in two where
+// there are only two or three multiprocessors. 256x128 comes in pairs where there are two.
 template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int64_t m_total,
             int groups, int n, int k, gg::TileShape tile, cudaStream_t stream) {

@@ -33,7 +33,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
   // [release]
   // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
-  // one thread may speak for them: thread r to the block of rank r. No consumer arrives twice in one
+  // one thread may speak for them: thread r to rank r along N. No consumer arrives twice in one
   // phase of an `empty`: it releases the stage again only after the next slice has landed there.
   // Each block loads its part of that slice only after its own `empty` has ended the phase.
   const auto release = [&](int stage) {

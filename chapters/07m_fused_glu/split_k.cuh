@@ -45,12 +45,12 @@ __device__ int blocks_with_slices(int k) {
 template <class C>
 class AddSums {
  public:
-  // `blocks`: those that have slices. `landed_addr`: where this block has two mbarriers of one
+  // `ranks`: how many have slices. `landed_addr`: where this block has two mbarriers of one
   // arrival each, 8 bytes apart. `landed`, used in rank 0 only: the sums of all senders have landed.
   // `read`, used in senders only: rank 0 has read what this block sent last. `sums`: room for
   // C::SUMS_BYTES, used in rank 0 only. `barrier`: a named barrier of these 128 threads.
-  __device__ AddSums(int k_rank, int blocks, uint32_t landed_addr, float* sums, int barrier)
-      : k_rank_(k_rank), blocks_(blocks), barrier_(barrier), landed_addr_(landed_addr), sums_(sums) {}
+  __device__ AddSums(int k_rank, int ranks, uint32_t landed_addr, float* sums, int barrier)
+      : k_rank_(k_rank), ranks_(ranks), barrier_(barrier), landed_addr_(landed_addr), sums_(sums) {}
 
   // Rank 0: adds the sums of all senders to its own. A sender: sends its sums to rank 0, and may
   // change them at once.
@@ -92,24 +92,24 @@ class AddSums {
   template <int SUMS>
   __device__ void receive_and_add(float (&sums)[SUMS]) const {
     const int thread = int(threadIdx.x) % THREADS;
-    // Bytes that land before this arrival end no phase: each phase wants one.
-    if (thread == 0) gg::ptx::mbarrier_arrive_expect_tx(landed_addr_, (blocks_ - 1) * SUMS * SUM_STRIDE);
+    // Bytes that land before this arrival end no phase: a phase wants one arrival, too.
+    if (thread == 0) gg::ptx::mbarrier_arrive_expect_tx(landed_addr_, (ranks_ - 1) * SUMS * SUM_STRIDE);
     gg::ptx::mbarrier_wait_parity(landed_addr_, phase_);  // the sums of all senders are here
 #pragma unroll 1
-    for (int rank = 1; rank < blocks_; ++rank) {
+    for (int rank = 1; rank < ranks_; ++rank) {
       const float* from = sums_ + (rank - 1) * BLOCK_FLOATS + thread;
 #pragma unroll
       for (int i = 0; i < SUMS; ++i) sums[i] += from[i * THREADS];
     }
     // bar_sync: all 128 threads have their values. Thread r says so to the sender of rank r.
     gg::ptx::bar_sync(barrier_, THREADS);
-    if (thread > 0 && thread < blocks_) arrive_in<C::BLOCKS>(thread, read_addr());
+    if (thread > 0 && thread < ranks_) arrive_in<C::BLOCKS>(thread, read_addr());
   }
   // [/receive]
 
   __device__ uint32_t read_addr() const { return landed_addr_ + 8; }
 
-  int k_rank_, blocks_, barrier_;
+  int k_rank_, ranks_, barrier_;
   int phase_ = 0;  // parity of the number of tiles sent or added
   uint32_t landed_addr_;
   float* sums_;
