@@ -37,8 +37,8 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
              multiprocessors);
   // [dependent]
   // An ordinary launch: when `plan` begins, all earlier work on the stream has ended. grouped_gemm
-  // relies on that for all that `plan` does not write. Put no kernel between the two: `.dependent`
-  // is about the one directly before.
+  // relies on that for all that `plan` does not write. Put no kernel between the two: grouped_gemm
+  // overlaps with the one directly before it, and waits for that one alone.
   plan<<<1, planners, 0, stream>>>(ends, n, groups, BM, BN);
   GG_CHECK(cudaGetLastError());
   // x: the rank in the pair (`__cluster_dims__` in kernel.cuh), y: which pair. All roles rely on it.

@@ -78,8 +78,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   memory.sfb = gg::ptx::tmem_at(memory.sfa, 0, C::SFA_COLUMNS);
   // [/columns]
   // [dependent]
-  // All above may run while `plan` does. Whatever reads or changes `schedule` must stay below.
-  // Other inputs need no wait: they were complete before `plan` began, as its launch is ordinary.
+  // All above may run while `plan` does. What uses `schedule`, as Tiles's constructor, must stay
+  // below. Other inputs need no wait: they were complete before `plan`, an ordinary launch, began.
   gg::ptx::griddepcontrol_wait();
   // [/dependent]
   // Each role walks through the same tiles and slices, and counts its stages and accumulators for

@@ -25,8 +25,8 @@ void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   GG_REQUIRE(multiprocessors >= C::BLOCKS, "--cluster %dx1 wants 2 multiprocessors", C::BLOCKS);
   // [dependent]
   // An ordinary launch: when `plan` begins, all earlier work on the stream has ended. grouped_gemm
-  // relies on that for all that `plan` does not write. Put no kernel between the two: `.dependent`
-  // is about the one directly before.
+  // relies on that for all that `plan` does not write. Put no kernel between the two: grouped_gemm
+  // overlaps with the one directly before it, and waits for that one alone.
   plan<<<1, planners, 0, stream>>>(ends, n, groups, C::BM, BN);
   GG_CHECK(cudaGetLastError());
   // x: the rank in the cluster, y: which cluster. All roles rely on it.
