@@ -54,10 +54,10 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       // [/scales]
       // [multiply]
       // PTX promises that these products execute after the copies. A product's scales begin with
-      // number `scale` of the slice: in atom `atom`, byte `id` of a row's four. They end in the same
+      // number `first` of the slice: in atom `atom`, byte `id` of a row's four. They end in the same
       // atom: config.cuh asserts it. The addresses are those of the copies of `atom` with i = 0.
       for (int product = 0; product < BK / PRODUCT_K; ++product) {  // two scales or four of each row
-        const int scale = product * PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
+        const int first = product * PRODUCT_K / C::V, atom = first / ATOM_BLOCKS, id = first % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_mxf4nvf4<C::V>(
             sums, gg::ptx::tcgen05_advance(a, product * PRODUCT_BYTES),
             gg::ptx::tcgen05_advance(b, product * PRODUCT_BYTES), IDESC | gg::ptx::tcgen05_scale_ids(id, id),

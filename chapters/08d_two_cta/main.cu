@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
       .n_multiple = 8,
       .m_multiple = chapter::PAD_ROWS,
       .pads_groups = true,
-      .multiple_reason = "TMA wants rows of 16 bytes, and groups are padded to tiles of pairs of blocks",
+      .multiple_reason = "TMA wants rows of whole 16 bytes, and groups are padded for pairs of blocks",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
       .options = {"format", "tile"},
       .tiles = {{256, 256, 2}},

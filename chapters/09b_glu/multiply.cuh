@@ -60,10 +60,10 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       // [/scales]
       // [multiply]
       // A product adds to both blocks' sums: each block's rows of A times both blocks' columns of B.
-      // PTX promises that it executes after the copies. Its scales begin with number `scale` of the
+      // PTX promises that it executes after the copies. Its scales begin with number `first` of the
       // slice: in atom `atom`, byte `id` of a row's four. They end in the same atom: config.cuh asserts it.
       for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // uses 1, 2 or 4 scales of a row
-        const int scale = product * C::PRODUCT_K / C::V, atom = scale / ATOM_BLOCKS, id = scale % ATOM_BLOCKS;
+        const int first = product * C::PRODUCT_K / C::V, atom = first / ATOM_BLOCKS, id = first % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_block_scale<typename C::T, C::V, CTA_GROUP>(
             sums, gg::ptx::tcgen05_advance(a, product * PRODUCT_BYTES),
             gg::ptx::tcgen05_advance(b, product * PRODUCT_BYTES), IDESC | gg::ptx::tcgen05_scale_ids(id, id),
