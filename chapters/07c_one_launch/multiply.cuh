@@ -25,9 +25,9 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
-  // To be called when a wait has said that the products of the stage's slice are done. These are one
-  // operation of four warps, so all four have waited for `full`, and none reads the stage any more:
-  // one thread arrives for all.
+  // To be called after a wait for the products of the stage's slice. wgmma is one operation of four
+  // warps. So we conclude: when the wait returns in one of them, all four have waited for `full`,
+  // and none reads the stage any more. One thread arrives for all.
   const auto release = [&](int stage) {
     if (threadIdx.x % 128 == 0) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };

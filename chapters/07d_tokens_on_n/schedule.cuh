@@ -95,7 +95,7 @@ class TileFinder {
 
  private:
   // [offsets]
-  // Each lane reads the offsets of its group, and the warp adds up the tiles in a column.
+  // Each lane reads the offsets of its group, and the warp makes the prefix sum of tiles_m_.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
     begin_ = offsets_[min(group, groups_)];
@@ -112,7 +112,7 @@ class TileFinder {
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);
-    // `before`: tiles in a column of all groups before. `first`: the tile's first row in its group.
+    // `before`: sum of tiles_m_ of all groups before. `first`: the tile's first row in its group.
     const int before = __shfl_sync(~0u, tiles_m_end_, owner) - tiles_m;
     const int tile_in_group = index - before * tiles_n_, first = tile_in_group % tiles_m * C::BM;
     return {first_group_ + owner, begin + first, min(C::BM, rows - first), tile_in_group / tiles_m * C::BN};

@@ -2,8 +2,8 @@
 //
 // The loading warp brings slices of A and B to shared memory: ahead of the consumers by as many
 // slices as there are stages, but by one tile at most, since the mailbox has one place.
-// It waits for `empty`. TMA's bytes signal `full`. tiles.next() waits for the mailbox's `sent` and
-// signals its `received`.
+// It waits for `empty`. Its arrival and TMA's bytes end a phase of `full`. tiles.next() waits for
+// the mailbox's `sent` and signals its `received`.
 
 #pragma once
 

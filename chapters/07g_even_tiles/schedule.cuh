@@ -121,7 +121,7 @@ class TileFinder {
   }
 
  private:
-  // Each lane reads the offsets of its group, and the warp adds up the tiles in a column.
+  // Each lane reads the offsets of its group, and the warp makes the prefix sum of tiles_m_.
   __device__ void read_offsets() {
     const int lane = int(threadIdx.x) % 32, group = first_group_ + lane;
     begin_ = offsets_[min(group, groups_)];
