@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A storing warp reads the columns of its half of a tile, 64 at a time. It begins where the half may have
-// columns that the next tile overwrites.
+// A storing warp reads the columns of its half of a tile, 64 at a time, and begins at the end of the half
+// where the next tile may overwrite them.
 
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace chapter {
 
-static_assert(BN / 2 % (4 * PART) == 0);  // if D has scales, a half has whole words of their codes, four each
+static_assert(BN / 2 % (ATOM_BLOCKS * PART) == 0);  // a half has whole words of the codes of D's scales
 
 // [columns]
 class Columns {
  public:
-  // half: 0 or 1; cols: how many of the tile's columns the two halves read together, a multiple of
-  // 64, which is a read. If D has scales, of 128: a thread stores four codes as a word.
+  // half: 0 or 1. cols: how many of the tile's columns the two halves read together, a multiple of
+  // 64, as a read has 64. If D has scales, of 128: a thread stores the codes of 128 as a word.
   __device__ Columns(int half, int cols, int accumulator)
       : begin_(half * (BN / 2)), end_(min(cols, begin_ + BN / 2)), down_(accumulator == 0) {}
 
@@ -23,7 +23,7 @@ class Columns {
   // accumulator 0 has them at its end, accumulator 1 at its beginning. config.cuh asserts that they
   // fit into one read.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
-  // False: there is no read i, and `at(i)` may lie outside the half.
+  // False: there is no read i. Then only fetch_bias may get `at(i)`: it may lie outside the half.
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
 
  private:

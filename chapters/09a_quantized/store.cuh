@@ -42,7 +42,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, C::leader()));
       __syncwarp();  // more tcgen05.ld may follow, which want all lanes together
     };
-    bool arrived = false;  // for this tile: `taken` counts one arrival of each storing warp
+    bool arrived = false;  // for this tile: each storing warp arrives once, after its wait for `ready`
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       uint32_t parts[2][PART];  // of the row
@@ -54,7 +54,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       gg::ptx::tcgen05_wait_ld(parts[0], parts[1]);
       if (!arrived) arrive_taken();  // shared columns, if this warp has any, have been read now
       arrived = true;
-      const int col = tile.col0 + columns.at(i);
+      const int col = tile.col0 + columns.at(i);  // of D
       epilogue.apply(parts[0], col, col + PART);
       epilogue.apply(parts[1], col + PART, tile.col0 + columns.at(i + 1));
     }

@@ -41,7 +41,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(gg::ptx::mapa(memory.taken_addr, 0));
       __syncwarp();  // more tcgen05.ld may follow, which want all lanes together
     };
-    bool arrived = false;  // for this tile: `taken` counts one arrival of each storing warp
+    bool arrived = false;  // for this tile: each storing warp arrives once, after its wait for `ready`
     // [/taken]
     for (int i = 0; columns.has(i); ++i) {
       // [gates]

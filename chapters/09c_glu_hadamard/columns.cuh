@@ -25,7 +25,7 @@ class Columns {
   // Column of the tile where read i, of 64 columns, begins: with gates, at a multiple of 64. What the
   // next tile shares is read first: accumulator 0 has it at its end, accumulator 1 at its beginning.
   __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
-  // False: there is no read i, and `at(i)` may lie outside the half.
+  // False: there is no read i. Then only fetch_bias may get `at(i)`: it may lie outside the half.
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
   // Column of tensor memory that has the sums of column `col` of the tile.
   __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
