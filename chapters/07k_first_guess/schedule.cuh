@@ -143,7 +143,7 @@ class TileFinder {
   // Call it with growing indices.
   // [piece]
   __device__ Tile find(int index) {
-    const bool cut = index >= whole_tiles_;
+    const bool cut = index >= whole_tiles_;                  // into pieces_ pieces, maybe only one
     const int piece_index = cut ? index - whole_tiles_ : 0;  // among the pieces of all tiles
     const int piece = piece_index % pieces_;                 // of its tile
     // For a whole tile this is `index`, for piece_index is 0. For a piece it is
@@ -184,9 +184,9 @@ class TileFinder {
     // So at least `workers`.
     whole_tiles_ = (all_tiles - 1) / workers * workers;
     const int last_tiles = all_tiles - whole_tiles_;
-    // A piece of an average tile gets the least whole steps with which all pieces have room in one
-    // round. No divisor is 0: there are tiles, and at most `workers` are left. Any pieces_ would
-    // give the right D if it is 1 or more, for `find` cuts each tile's own rows.
+    // For an average tile: how many pieces have room in the round, then the fewest steps of a piece
+    // for which so many suffice, then how many of them have rows. No divisor is 0: there are rows,
+    // and 1 to `workers` tiles are left. Any pieces_ from 1 on gives the right D, as `find` says.
     const int average_steps = (offsets_[groups_] - 1) / tiles_m / STEP + 1;
     const int most_pieces = workers / last_tiles;
     const int steps_of_piece = (average_steps + most_pieces - 1) / most_pieces;
@@ -195,14 +195,14 @@ class TileFinder {
   }
   // [/plan]
   // The number of indices: of whole tiles, and of all pieces, with rows or without. `find` has a
-  // tile or piece for each index below it, and for no other, as `claim` relies on. So both count by
-  // tiles_in_column and tiles_n_. Before: plan_last_round.
+  // tile or piece for each index below it, and for no other, as `claim` relies on. So find_uncut
+  // counts as plan_last_round does, by tiles_in_column and tiles_n_. Before: plan_last_round.
   __device__ int indices() const { return indices_; }
 
  private:
-  // The tile of this index, if none were cut. An index may be that of the call before or more,
-  // never less: it never goes back to groups before first_group_, and would return a wrong tile,
-  // even outside D.
+  // The tile of this index, if none were cut. `index` must be at least that of the call before.
+  // With a smaller one the tile would be wrong, even outside D, since the search never goes back to
+  // groups before first_group_.
   __device__ Tile find_uncut(int index) {
     for (;;) {
       // Lanes whose group ends after this tile. The first one's group has the tile, and has rows: a
@@ -243,9 +243,9 @@ class TileFinder {
   int begin_, rows_;           // this lane's group: its first row, and how many it has
   int tiles_m_;                // this lane's group: tiles in a column
   int tiles_m_end_;            // tiles in a column, of all groups up to and with this lane's
-  int indices_ = 0;            // of whole tiles and of pieces
-  int whole_tiles_ = INT_MAX;  // so many tiles stay whole, so it is the first index of a piece
-  int pieces_ = 1;             // of each tile after those
+  int indices_ = 0;            // how many: of whole tiles and of pieces
+  int whole_tiles_ = INT_MAX;  // tiles of all rounds but the last; so the first index of a piece
+  int pieces_ = 1;             // of each tile of the last round; 1 where it stays whole
 };
 
 // Tiles with fewer slices than this are taken in turn, not claimed: a claim goes to the L2 and back
