@@ -302,9 +302,9 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
         // warps and a consumer have read tile i - 1: an index claimed earlier would be bound to
         // this worker, though another one may be idle first. The loading warps want tile i only
         // after all loads of tile i - 1, so there is time. One claim for each index that was found,
-        // with rows or not: `claim` relies on it. Tile i - 1 is in the other mailbox, and
-        // wait_received takes the phase of the next message there. If the guess holds, tile 0 was
-        // not sent, and the first wait returns at once.
+        // with rows or not: `claim` relies on it. Tile i - 1 is in the other mailbox, and has been
+        // read when that mailbox is empty for the next message, whose phase wait_received takes. If
+        // the guess holds, tile 0 was not sent, and the first wait returns at once.
         mailboxes[mailbox ^ 1].wait_received(phases >> (mailbox ^ 1) & 1);
         index = claim(counter, workers, indices);
       } else {

@@ -33,8 +33,9 @@ class BoxStore {
   // and col0 are used, the tile's place in D.
   // [put]
   __device__ void put(int box, const uint32_t (&words)[C::PAIRS][4], const Factors<C::BM, C::BN>& tile) {
-    // TMA has read what was where this box goes. Before the first box it has read all of the tile before,
-    // which is long ago.
+    // Waits until what was here has been read. Box 0 waits for all of the tile before, which was
+    // read long ago. Box b, from C::BOXES on, goes where box b - C::BOXES was: so all but the last
+    // C::BOXES - 1 must have been read.
     if (box == 0) {
       wait_until_read<0>();
     } else if (box >= C::BOXES) {

@@ -115,9 +115,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       // [loop]
       turns.wait(consumer);
-      // 128 sums are 64 instructions, which run while the other consumer's last slice is multiplied.
-      // 07m has a false predicate in a tile's first wgmma instead, which then ignores the sums. But
-      // to ptxas it reads them, so the old sums might keep registers until the epilogue's end.
+      // 128 zeros are 64 machine instructions, while the other's last slice is multiplied. With them
+      // ptxas may reuse a register once the epilogue has read its sum. 07m's first wgmma ignores sums
+      // by a false predicate, but to ptxas it reads them: all might stay until the epilogue's end.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before
@@ -130,7 +130,7 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
         gg::ptx::wgmma_fence(left, right);
 #pragma unroll
         for (int kk = 0; kk < BK; kk += 16) {
-          const auto rows = gg::ptx::wgmma_advance(a, kk * 2);
+          const auto rows = gg::ptx::wgmma_advance(a, kk * 2);  // of A, a descriptor
           gg::ptx::wgmma<bf16>(left, gg::ptx::wgmma_advance(b, kk * 2), rows, true);
           gg::ptx::wgmma<bf16>(right, gg::ptx::wgmma_advance(b, HALF * ROW_BYTES + kk * 2), rows, true);
         }

@@ -42,8 +42,8 @@ struct Factors {
   // of this consumer, all its threads may read the factors. Before: all have read those of the tile
   // before for the last time, and have met since, at the bar_sync after write_box in BoxStore::put of
   // that tile's last box.
-  // From n on its columns are another group's or zeros, and their outputs are not stored: `min` only keeps
-  // the reading of a bias, and of prob, inside the tensor.
+  // The `min` of prob is for foreign rows, that of the bias for columns from n on, which are another
+  // group's or zeros. Both only keep the read inside its tensor: their outputs are not stored.
   __device__ void read(const Operands& operands, const Tile& tile, int n, int thread, int barrier) {
 #pragma unroll
     for (int row = thread; row < ROWS; row += 128) {

@@ -63,11 +63,12 @@ class Turns {
 //   compiler does not know that `Self` is the same in all lanes of a warp. After a wait at an mbarrier
 //   that depends on it, it would take the lanes to go on one by one, and would keep wgmma's descriptors
 //   in ordinary registers: four moves (R2UR) for each wgmma. Machine code shows that, no test does.
-// - `Self`, for addresses and thread numbers before and after the main loop: factors, boxes of D, named
-//   barriers. It is computed anew at each use, and `keep` hides that from the compiler, so that no
-//   address is computed before the branch to one of six widths and kept in a register during the main
-//   loop. This is a margin: ptxas of CUDA 13.0 does not spill with `consumer` in these places
-//   either, but another one may, and a spill is an error of the build.
+// - `Self`, for addresses and thread numbers before and after the main loop: factors, boxes of D,
+//   named barriers. Each Self takes threadIdx.x anew through `keep`, whose result the compiler cannot
+//   trace, so it does not know that two of them are equal. Therefore it cannot compute an address
+//   once, before the branch to one of six widths, and hold it in a register during the main loop.
+//   This is a margin: ptxas of CUDA 13.0 does not spill with `consumer` in these places either, but
+//   another one may, and a spill is an error of the build.
 struct Self {
   unsigned index = gg::ptx::keep(threadIdx.x);
   int consumer = int(index / 128), thread = int(index % 128);
@@ -118,8 +119,8 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   bool more = tiles.first(tile);
   while (more) {
     {
-      // Writes factors that `put` has read before its last bar_sync. Ends with a bar_sync, so that
-      // warp 0 has seen all guessed slices land before the other warps of consumer 0 go on.
+      // Overwrites factors: `put` has read them before its last bar_sync. Ends with a bar_sync, where
+      // consumer 0's other warps wait for warp 0, which has seen a wrong guess's slices land.
       const Self self;
       memory.factors[self.consumer].read(operands, tile, n, self.thread, 1 + self.consumer);
     }
@@ -130,9 +131,9 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       turns.wait(consumer);
-      // With 192 rows 96 instructions of two sums each, while the other's last slice is multiplied.
-      // 07m has a false predicate in a tile's first wgmma instead, which then ignores the sums. But
-      // to ptxas it reads them, so the old sums might keep registers until the epilogue's end.
+      // 192 zeros are 96 machine instructions, while the other's last slice is multiplied. With them
+      // ptxas may reuse a register once the epilogue has read its sum. 07m's first wgmma ignores sums
+      // by a false predicate, but to ptxas it reads them: all might stay until the epilogue's end.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before
@@ -145,7 +146,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
         gg::ptx::wgmma_fence(left, right);
 #pragma unroll
         for (int kk = 0; kk < BK; kk += 16) {
-          const auto rows = gg::ptx::wgmma_advance(a, kk * 2);
+          const auto rows = gg::ptx::wgmma_advance(a, kk * 2);  // of A, a descriptor
           gg::ptx::wgmma<bf16>(left, gg::ptx::wgmma_advance(b, kk * 2), rows, true);
           gg::ptx::wgmma<bf16>(right, gg::ptx::wgmma_advance(b, C::B_BYTES / 2 + kk * 2), rows, true);
         }
