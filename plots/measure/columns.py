@@ -97,7 +97,7 @@ def flop_and_bytes(row: dict[str, str], defaults: dict[str, Chapter]) -> tuple[f
     weights = 1 if row["set"] == "helion" else sum(m > 0 for m in rows)
     chapter = defaults.get(row["chapter"])
     if chapter and chapter.product == "weight_gradient":
-        # D is [G,K,N], of empty groups too. What is added to is read and written where there are rows.
+        # D is [G,K,N], also of empty groups; what is added to is read and written, where rows are.
         times_d = 2 * sum(m > 0 for m in rows) if "accumulate" in Choices.of(row["kernel"]).others else len(rows)
         return 2.0 * sum(rows) * n * k, sum(rows) * 2.0 * (k + n) + times_d * n * k * bits_of_d(row, defaults) / 8
     # A prob of each row, an alpha of each group.
