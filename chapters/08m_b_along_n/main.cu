@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
       .tiles = {{256, 256, 2}},
       .b_layouts = {gg::BLayout::nk, gg::BLayout::kn},
       .epilogue = {.op = gg::Operator::quant,
-                   // those that Output::store (output.cuh) has an `if` for: it stores no other
+                   // those that Output::store has an `if` for: of others it would send old bytes
                    .d_types = {Format::bf16, Format::f16, Format::f32, Format::e4m3, Format::e5m2},
                    .bias_types = {Format::bf16, Format::f16, Format::f32},
                    .sfd_row = true},

@@ -122,7 +122,7 @@ class Epilogue {
     // [/codes]
   }
 
-  const Maps& maps_;
+  const Maps& maps_;  // no copy: TMA reads the kernel's parameter, at its address
   const Operands& operands_;
   Output& output_;
   float alpha_, prob_, norm_ = 0;

@@ -186,7 +186,7 @@ class Epilogue {
 
   // Few of the 168 registers that a thread may have are left, and the source does not show which change
   // makes ptxas spill some: build with GG_MACHINE_CODE=ON, where a spill is an error.
-  const Maps& maps_;
+  const Maps& maps_;  // no copy: TMA reads the kernel's parameter, at its address
   const Operands& operands_;
   Output& output_;
   float alpha_, prob_, norm_ = 0;

@@ -103,7 +103,7 @@ class Epilogue {
     up_bias_ = gg::epilogue::load_bias(operands_.bias, operands_.bias_format, at + PART);
   }
 
-  const Maps& maps_;
+  const Maps& maps_;  // no copy: TMA reads the kernel's parameter, at its address
   const Operands& operands_;
   Output& output_;
   float alpha_, prob_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How a warp's part of D gets from registers to memory: through shared memory, from where TMA copies it as a
-// box of 32 rows by 32 columns.
+// How a warp's part of D gets to memory: as a box of 32 rows by 32 columns in shared memory, by TMA.
 
 #pragma once
 
@@ -21,8 +20,8 @@ class Output {
  public:
   static constexpr int BOX_ROWS = 32;  // one for each lane
 
-  // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024. `format` sizes the boxes: every
-  // format that `store` is given must be as wide, which the caller sees to.
+  // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024. Boxes are sized for `format`.
+  // Each call of `store` names a tensor. Its elements must have as many bits: nothing checks it.
   __device__ Output(unsigned char* shared, Format format)
       : shared_(shared), box_bytes_(BOX_ROWS * PART * gg::format_info(format).bits / 8) {}
 
@@ -60,13 +59,14 @@ class Output {
   }
 
  private:
-  // Rounds this lane's row and writes it to the box, each chunk of 16 bytes to where TMA's swizzle has
-  // it. Relies on a box at a multiple of 1024: TMA's swizzle follows the address, this one the lane.
+  // Rounds this lane's row and writes it to the box, each chunk to where TMA's swizzle has it. TMA goes
+  // by the address, `write` by the lane: the same, as each box begins a pattern of the swizzle.
   // [write]
   template <Format D>
   __device__ static void write(unsigned char* box, const float (&v)[PART]) {
     constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>, CHUNKS = PART / IN_WORD / 4;  // of a row
-    static_assert(OUTPUT_BYTES % (BOX_ROWS * CHUNKS * 16) == 0);  // box_off_ meets the end exactly
+    static_assert(OUTPUT_BYTES % (BOX_ROWS * CHUNKS * 16) == 0);  // whole boxes: `store` relies on it
+    static_assert(BOX_ROWS % 8 == 0);  // after 8 rows the swizzle repeats: each box begins a pattern
     // TMA xors into a chunk's number bits 7 and up of where the row begins, lane * CHUNKS * 16.
     const int lane = int(threadIdx.x) % 32, swizzle = lane * CHUNKS / 8 % CHUNKS;
     auto* row = reinterpret_cast<uint4*>(box) + lane * CHUNKS;
