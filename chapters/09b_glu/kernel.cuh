@@ -86,7 +86,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   // itself: if one counted differently, another could wait for ever.
   const Tiles<C> tiles(mailbox, ends, groups);
   // Those who get `tiles` here are the readers that mailbox.init expects; all call next to the end.
-  static_assert(THREADS == 32 * (SCHEDULER + 1));  // the last branch: the STORE_WARPS first warps
+  static_assert(THREADS == 32 * (SCHEDULER + 1));  // so only storing warps get to the last branch
   if (warp == SCHEDULER) {
     if (block_rank() == 0) schedule_tiles(mailbox, schedule.first[groups], dynamic);
   } else if (warp == LOADER) {

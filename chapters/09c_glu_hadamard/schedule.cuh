@@ -73,15 +73,15 @@ struct Mailbox {
   __device__ int read(const Ring<AHEAD>& ring) {
     // [read]
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
-    const int read = number[ring.stage];
-    __syncwarp();  // all lanes have read it
-    // The arrival must not overtake this load: another number would be read. `has_come` is true for each
-    // number, as none is negative, and cannot be answered before the number is loaded.
-    if (gg::ptx::elect() && gg::ptx::has_come(read)) {
+    const int received = number[ring.stage];
+    __syncwarp();  // all lanes have left the wait and begun to load
+    // The arrival must not overtake the load: a later number could overwrite this one. `has_come` is true
+    // for each number, as none is negative, and cannot be answered before the number is loaded.
+    if (gg::ptx::elect() && gg::ptx::has_come(received)) {
       gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[ring.stage]), 0));
     }
     // [/read]
-    return read;
+    return received;
   }
 };
 
@@ -89,13 +89,13 @@ struct Mailbox {
 // It waits for the mailbox's `empty` and signals `full` of both blocks.
 __device__ inline void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic) {
   const int lane = int(threadIdx.x) % 32;
-  int number = -1, next = int(blockIdx.y);
+  int number = -1, in_turn = int(blockIdx.y);  // sent last; to send next without claims
   for (Ring<Mailbox::AHEAD> ring; number < tiles; ring.next()) {
     // [claim]
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&mailbox.empty[ring.stage]), ring.phase ^ 1);
     __syncwarp();  // all lanes have left the wait before the sends: a late one might miss a phase
-    number = next;
-    next += int(gridDim.y);
+    number = in_turn;
+    in_turn += int(gridDim.y);
     if (dynamic) {
       if (lane == 0) number = atomicAdd(&schedule.next, 1);
       number = __shfl_sync(~0u, number, 0);
