@@ -46,8 +46,8 @@ class Outbox {
   // [put]
   template <int WORDS>
   __device__ void put(const uint32_t (&words)[WORDS], const OutputTile& tile) const {
-    static_assert(STEP == 32 && D_BYTES == 4 * 16);  // a box is a stmatrix of each of four warps
-    static_assert(WORDS % 4 == 0);                   // of a thread: 4 for each box
+    static_assert(STEP == 32 && D_BYTES == 4 * 16);  // a box takes one stmatrix of each of four warps
+    static_assert(WORDS % 4 == 0);                   // and each stmatrix takes 4 words of a thread
     gg::ptx::bar_sync(hand_over_.emptied, HandOver::THREADS);
     // A stmatrix takes 32 rows of this warp's 8 columns: four 8x8 matrices, as wgmma left the sums.
     // Lane l gives the address of row l % 8 of matrix l / 8, which is row l of the box. Warp w's 8

@@ -28,7 +28,7 @@ class Transform {
     // [w]
     const bf16* const first = w + lane() / 4 * W_SIZE + lane() % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {  // mma's operand A: two neighbours of a row, 8 rows or columns further on
+    for (int i = 0; i < 4; ++i) {  // mma's operand A: by i % 2 8 rows further on, by i / 2 8 columns
       w_.reg[i] = *reinterpret_cast<const uint32_t*>(first + i % 2 * 8 * W_SIZE + i / 2 * 8);
     }
     // [/w]

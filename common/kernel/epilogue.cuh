@@ -83,8 +83,8 @@ __device__ inline uint32_t largest_magnitude(const float (&v)[COUNT]) {
 }
 #endif
 
-// amax is the largest magnitude of a group's v. `part`: the largest of neighbours of a row, 32 or,
-// in 07o and 07q, 16, which are left out all together where one of them is NaN.
+// amax is the largest magnitude of a group's v. `part`: the largest of 32 or 16
+// neighbours of a row, which are left out all together where one of them is NaN.
 GG_HD inline uint32_t amax_with(uint32_t so_far, uint32_t part) {
   return part > INFINITY_BITS ? so_far : larger(so_far, part);
 }
