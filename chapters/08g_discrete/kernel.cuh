@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Chapter 08g: each group's B where it happens to lie.
+// Chapter 08g: each group's B at an address of its own.
 //
 // Group g has rows ends[g-1] .. ends[g]-1 of A and D, a multiple of PAD_ROWS; B[g] is [N,K], K contiguous:
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
 //     amax[g] = the group's largest |D| before rounding
-// With scales, for each 32 columns of a row a power of two S, D[row, col] is the above * norm_const / S.
-// New here: B[g] and SFB[g] may be given by address, and the device makes maps of them.
+// Where 32 columns of a row share a scale S, a power of two, D[row, col] is the above * norm_const / S.
+// New here: B[g] and SFB[g] may be given by address; a kernel before this one makes maps of them.
 
 #pragma once
 

@@ -6,7 +6,7 @@
 //     sum[row, col] = sum over k of A[row, k] * SFA[row, k/V] * B[g][col, k] * SFB[g][col, k/V]
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
 //     amax[g] = the group's largest |D| before rounding
-// With scales, for each 32 columns of a row a power of two S, D[row, col] is the above * norm_const / S.
+// Where 32 columns of a row share a scale S, a power of two, D[row, col] is the above * norm_const / S.
 // New here: a warp claims tiles, by a counter in global memory, for the warps that work on them.
 
 #pragma once

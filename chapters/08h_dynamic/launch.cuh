@@ -28,7 +28,7 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
              128 / d_bits);
   GG_REQUIRE(tile.m == BM && tile.n == BN && tile.cluster == CTA_GROUP, "--tile %dx%d: tiles are 256x256",
              tile.m, tile.n);
-  // Weights may come by address: then this also launches the kernel that makes their maps, on the stream.
+  // B and SFB may come by address (Weights): then this also launches the kernel that makes their maps.
   const Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
   auto* kernel = grouped_gemm<C>;
   const int multiprocessors = gg::multiprocessors();

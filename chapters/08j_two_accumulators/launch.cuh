@@ -27,7 +27,7 @@ void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Ope
              "N=%d, K=%d: TMA wants multiples of %d for K, of %d for N", n, k, 16 * C::IN_BYTE, 128 / d_bits);
   GG_REQUIRE(tile.m == BM && tile.n == BN && tile.cluster == CTA_GROUP, "--tile %dx%d: tiles are 256x256",
              tile.m, tile.n);
-  // Weights may come by address: then this also launches the kernel that makes their maps, on the stream.
+  // B and SFB may come by address (Weights): then this also launches the kernel that makes their maps.
   Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
   maps.d = output_map(operands.d_format, operands.d, rows, n);  // make_maps leaves this one empty
   auto* kernel = grouped_gemm<C>;

@@ -31,14 +31,14 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     // [weights]
     // A reference: TMA reads the map where it lies, and cannot read a thread's copy.
     const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
-    const int group = maps.discrete ? 0 : tile.group;  // which matrix of the map
+    const int matrix = maps.discrete ? 0 : tile.group;  // the group's, in its map
     if (maps.discrete) {
-      // By all lanes, so also by the one that loads. Once in a launch for each map would do.
+      // The lane that loads must, once in a block for each map. All lanes, for each tile, is simpler.
       gg::ptx::fence_tensormap_acquire(&weights.b);
       gg::ptx::fence_tensormap_acquire(&weights.sfb);
     }
     // [/weights]
-    const int sfb_row = group * sfb_rows + tile.col0 / ATOM_ROWS;
+    const int sfb_row = matrix * sfb_rows + tile.col0 / ATOM_ROWS;
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
       const uint32_t full_addr = memory.full_addr + stage * 8;  // tma_load_3d_pair makes it rank 0's
@@ -48,7 +48,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       // [load]
       if (rank == 0) gg::ptx::mbarrier_arrive_expect_tx(full_addr, CTA_GROUP * C::STAGE_BYTES);
       gg::ptx::tma_load_3d_pair(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
-      gg::ptx::tma_load_3d_pair(memory.b_tile_addr + stage * C::B_BYTES, &weights.b, byte0, col0, group,
+      gg::ptx::tma_load_3d_pair(memory.b_tile_addr + stage * C::B_BYTES, &weights.b, byte0, col0, matrix,
                                 full_addr);
       gg::ptx::tma_load_3d_pair(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row,
                                 full_addr);

@@ -17,11 +17,11 @@
 namespace chapter {
 
 template <class T>
-struct Weights {           // of all groups: in one tensor each, or discrete, by address
-  const T* b;              // [G,N,K], or null
-  const uint8_t* sfb;      // their scales, [G] times [N/128][K/4V][512], null where b is
-  const T* const* b_ptrs;  // [G] addresses of [N,K], multiples of 16, where b is null
-  const uint8_t* const* sfb_ptrs;
+struct Weights {                   // dense, one tensor of all groups' B, one of their SFB; or by address
+  const T* b;                      // [G,N,K], or null
+  const uint8_t* sfb;              // [G][N/128][K/4V][512], or null: if and only if b is null
+  const T* const* b_ptrs;          // [G] addresses of [N,K], multiples of 16; read if b is null
+  const uint8_t* const* sfb_ptrs;  // likewise, of [N/128][K/4V][512]
 };
 
 // At a fixed address: a launch allocates nothing. As with the schedule, only one launch at a
@@ -29,7 +29,7 @@ struct Weights {           // of all groups: in one tensor each, or discrete, by
 __device__ WeightMaps discrete_maps[MAX_GROUPS];
 
 // Warp g of the grid makes group g's maps, of the addresses that are in b_ptrs and sfb_ptrs now, and
-// releases them. load_tiles acquires them. Blocks have whole warps, and PLANNERS threads at most.
+// releases them. load_tiles acquires them. Blocks have whole warps, no more than of_warp has room for.
 __global__ void __launch_bounds__(PLANNERS, 1)
     make_discrete_maps(const __grid_constant__ WeightMaps patterns, const void* const* b_ptrs,
                        const void* const* sfb_ptrs, int groups) {
@@ -40,17 +40,18 @@ __global__ void __launch_bounds__(PLANNERS, 1)
   // The patterns have all but the address: lane 0 puts in that of B, lane 1 that of its scales.
   __shared__ WeightMaps of_warp[PLANNERS / 32];
   static_assert(alignof(WeightMaps) % 128 == 0 && sizeof(CUtensorMap) == 128);  // as tensormap.* want
-  static_assert(offsetof(WeightMaps, sfb) == sizeof(CUtensorMap));              // sfb_addr relies on it
-  const uint32_t b_addr = gg::ptx::shared_addr(&of_warp[warp].b), sfb_addr = b_addr + sizeof(CUtensorMap);
+  static_assert(offsetof(WeightMaps, sfb) == sizeof(CUtensorMap));              // sfb_map_addr relies on it
+  const uint32_t b_map_addr = gg::ptx::shared_addr(&of_warp[warp].b);
+  const uint32_t sfb_map_addr = b_map_addr + sizeof(CUtensorMap);
   if (lane < 2) {
     (lane == 0 ? of_warp[warp].b : of_warp[warp].sfb) = lane == 0 ? patterns.b : patterns.sfb;
-    gg::ptx::tensormap_replace_global_address(lane == 0 ? b_addr : sfb_addr,
+    gg::ptx::tensormap_replace_global_address(lane == 0 ? b_map_addr : sfb_map_addr,
                                               lane == 0 ? b_ptrs[g] : sfb_ptrs[g]);
   }
   __syncwarp();  // both maps are in shared memory
   // All lanes copy. A copy by other instructions would not release the map to TMA.
-  gg::ptx::tensormap_cp_fenceproxy(&discrete_maps[g].b, b_addr);
-  gg::ptx::tensormap_cp_fenceproxy(&discrete_maps[g].sfb, sfb_addr);
+  gg::ptx::tensormap_cp_fenceproxy(&discrete_maps[g].b, b_map_addr);
+  gg::ptx::tensormap_cp_fenceproxy(&discrete_maps[g].sfb, sfb_map_addr);
   // [/maps]
 }
 
@@ -84,9 +85,8 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   static_assert(C::STAGE_BYTES ==
                 (BLOCK_ROWS + BN / CTA_GROUP) * ROW_BYTES + (1 + CTA_GROUP) * C::ATOMS * ATOM_BYTES);
   // [patterns]
-  // `together`: groups in one map, which load.cuh's `group` counts. A pattern is a map of a single
-  // group, at an address that will be replaced: A's and SFA's stand in, as the host does not know
-  // those of discrete weights.
+  // `together`: groups in one map, which load.cuh's `matrix` counts. A pattern is a map of a single
+  // group, at some valid address, here A's or SFA's, which make_discrete_maps replaces.
   const bool discrete = !weights.b;
   const int together = discrete ? 1 : groups;
   Maps maps = {};

@@ -7,7 +7,7 @@
 //     (where B[g] is [K,N], B[g][k, col])
 //     D[row, col] = alpha[g] * sum * prob[row], or with a bias alpha[g] * sum + prob[row] * bias[g, col]
 //     amax[g] = the group's largest |D| before rounding
-// With scales, for each 32 columns of a row a power of two S, D[row, col] is the above * norm_const / S.
+// Where 32 columns of a row share a scale S, a power of two, D[row, col] is the above * norm_const / S.
 // New here: TMA copies a B that is [K,N] as it lies, and the tensor core reads it as MN-major.
 
 #pragma once

@@ -15,7 +15,7 @@ template <class C>
 void launch_as(const typename C::T* a, const uint8_t* sfa, const Weights<typename C::T>& weights,
                const Operands& operands, const int* ends, int64_t rows, int groups, int n, int k,
                bool dynamic, cudaStream_t stream) {
-  // Weights may come by address: then this also launches the kernel that makes their maps, on the stream.
+  // B and SFB may come by address (Weights): then this also launches the kernel that makes their maps.
   Maps maps = make_maps<C>(a, sfa, weights, rows, groups, n, k, stream);
   maps.d = output_map(operands.d_format, operands.d, rows, n);  // make_maps leaves this one empty
   if (operands.d_col) maps.d_col = output_map(operands.d_format, operands.d_col, rows, n);

@@ -53,14 +53,14 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     // [weights]
     // A reference: TMA reads the map where it lies, and cannot read a thread's copy.
     const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
-    const int group = maps.discrete ? 0 : tile.group;  // which matrix of the map
+    const int matrix = maps.discrete ? 0 : tile.group;  // the group's, in its map
     if (maps.discrete) {
-      // By all lanes, so also by the one that loads. Once in a launch for each map would do.
+      // The lane that loads must, once in a block for each map. All lanes, for each tile, is simpler.
       gg::ptx::fence_tensormap_acquire(&weights.b);
       gg::ptx::fence_tensormap_acquire(&weights.sfb);
     }
     // [/weights]
-    const int sfb_row = group * sfb_rows + tile.col0 / ATOM_ROWS;
+    const int sfb_row = matrix * sfb_rows + tile.col0 / ATOM_ROWS;
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
       const uint32_t full_addr = memory.full_addr + stage * 8;  // a pair's loads count at rank 0's
@@ -77,9 +77,9 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
         const int c0 = kn ? col0 + c : byte0, c1 = kn ? byte0 : col0 + c;
         if constexpr (C::BLOCKS > C::CTA_GROUP) {  // sharing blocks: half `rank` of B, for both
           static_assert(BN / C::BLOCKS == BOX);    // one box, so c is 0
-          load_box_for_all<C>(b_addr + rank * C::B_BYTES / C::BLOCKS, &weights.b, c0, c1, group, full_addr);
+          load_box_for_all<C>(b_addr + rank * C::B_BYTES / C::BLOCKS, &weights.b, c0, c1, matrix, full_addr);
         } else {  // all of this block's B: in a pair one box, in a block alone two
-          load_box<C>(b_addr + c * ROW_BYTES, &weights.b, c0, c1, group, full_addr);
+          load_box<C>(b_addr + c * ROW_BYTES, &weights.b, c0, c1, matrix, full_addr);
         }
       }
       load_box<C>(memory.sfa_tile_addr + stage * C::SFA_BYTES, &maps.sfa, 0, atom0, sfa_row, full_addr);
