@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A storing warp reads its half of a tile's columns 64 at a time, those first that the next tile
-// shares. 64 others of the half have room for X and Y: where it reads last, if it reads twice.
+// shares. X and Y lie in 64 columns of the half, none of which the next tile shares.
 
 #pragma once
 
@@ -14,8 +14,7 @@ namespace chapter {
 class Columns {
  public:
   // half: 0 or 1; n: columns of C, a multiple of 64 (launch.cuh). Storing warps and the transforming
-  // warp make it of the same numbers, so they agree on how many reads a half has, and on where its X
-  // and Y lie.
+  // warp pass the same numbers, so they agree on a half's reads and on where its X and Y lie.
   __device__ Columns(const Tile& tile, int n, int half, int accumulator)
       : begin_(half * (BN / HALVES)),
         end_(min(min(BN, n - tile.col0), begin_ + BN / HALVES)),
@@ -29,8 +28,8 @@ class Columns {
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
   // Column of tensor memory that has the sums of column `col` of the tile.
   __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
-  // Column of tensor memory from which on X and Y have 64 of the half: with two reads those of the
-  // last, not shared with the next tile; with one its own, or those beyond N, which nobody reads.
+  // Column of tensor memory where the 64 of X and Y begin, none of which the next tile shares. They
+  // are read 1's, from at(1) on; in a half with one read they are that read's, or beyond N.
   static_assert(READS == 2);  // so these are the first 64 of the half, or the other 64
   __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : 2 * PART)); }
 

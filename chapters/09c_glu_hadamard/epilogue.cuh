@@ -34,8 +34,7 @@ struct Operands {      // of the epilogue, and where its results go
 class Epilogue {
  public:
   // `first_col`: the `col` of the first `apply`, whose biases are loaded here.
-  // `x_place`: for X and Y in this warp's lanes.
-  //   Sums of the last read may lie there: nothing is written before `finish`.
+  // `x_place`: for X and Y, in this warp's lanes. Only `finish` writes there: sums may lie there.
   __device__ Epilogue(const Maps& maps, const Operands& operands, Output& output, Exchange& exchange,
                       gg::ptx::TmemAddr x_place, const Tile& tile, int row, int n, int first_col)
       : maps_(maps),
@@ -73,6 +72,7 @@ class Epilogue {
 #pragma unroll
       for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::swiglu(gate[i], up[i], prob_);
     }
+    // [keep]
     older_ = newer_;  // nothing, then read 0
     newer_.col = col;
 #pragma unroll
@@ -81,6 +81,7 @@ class Epilogue {
       for (int i = 0; i < PART; i += W_SIZE) gg::epilogue::hadamard_butterfly(newer_.x + i / 2, x + i);
       store(x, col);
     }
+    // [/keep]
   }
   // [/apply]
 

@@ -63,12 +63,12 @@ class Exchange {
   Ring<1> y_ready_;
 };
 
-// Who: a warp of rank 0. One thread of it starts the products, for both blocks. The halves take
-//   turns: read 0 of half 0 and of half 1, then read 1 of both. Here and in the storing warps
-//   `Columns` tells how many reads a half has. These warps may send them in any order.
-// Relies on: the half whose turn it is never waits for the other one, else this could deadlock. It
-//   does wait for `ready` of its tile, and thereby for all 16 arrivals at `taken` of the tile before.
-//   But by now all X of that tile has been sent, and a warp arrives there before that (store.cuh).
+// Who: a warp of rank 0. One thread of it starts the products, for both blocks, in a fixed order:
+//   read 0 of half 0 and of half 1, then read 1 of both. Either half may send its X first.
+// Relies on: a half whose X is waited for here waits for no Y of the other half, else this could
+//   deadlock. It waits for its own earlier Y, already started, and for `ready` of this tile, so for
+//   all arrivals at `taken` of the tile before. Warps with columns of that tile arrive before they
+//   send X of it (store.cuh), and all of it has been sent. Warps without arrive once it is `ready`.
 // With the butterfly (`multiplies` is false) it only walks through the tiles: the mailbox counts it.
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool multiplies) {
