@@ -69,8 +69,8 @@ struct Factors {
 };
 // [/factors]
 
-// By the order of B's map (launch.cuh) a consumer's warp has, for each half, the sums of 8 gates: from this
-// column of the tile's 128 of B on. Their ups are PAIR / 2 further.
+// Returns the first of the 8 gates whose sums `warp` of a consumer has in `half`, as a column of the
+// tile's 128 of B. Their ups are PAIR / 2 further. B's map (launch.cuh) must be in this order.
 __host__ __device__ constexpr int first_gate(int warp, int half) {
   return warp / 2 * PAIR + warp % 2 * 16 + half * 8;
 }
@@ -79,7 +79,7 @@ __host__ __device__ constexpr int first_gate(int warp, int half) {
 // words[0] and words[1] for 16 neighbours, write_box (store.cuh) has chunks 2w and 2w + 1 for warp
 // w, and `is_inside` (multiply.cuh) begins at column 16w.
 constexpr bool makes_16_neighbours() {
-  for (int eighth = 0; eighth < 8; ++eighth) {  // of the tile's 64 columns of D
+  for (int eighth = 0; eighth < 8; ++eighth) {  // of the tile's 64 columns of D: a chunk, a warp's half
     const int gate = first_gate(eighth / 2, eighth % 2);
     if (gate % PAIR >= PAIR / 2 || gate / PAIR * (PAIR / 2) + gate % PAIR != eighth * 8) return false;
   }

@@ -20,14 +20,14 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   const auto [m_total, groups, n, k, rows_each] = sizes;
   Maps<C> maps;
   // [map]
-  // B's rows as a consumer's warps want them. Warp w makes columns 16w to 16w + 15 of a tile's 64
-  // of D: the first 8, half 0, of the first wgmma's sums, half 1 of the second one's. For each half
-  // it has 16 stage rows: 8 gates, then their 8 ups. These rely on this order and change with it:
-  // - glu.cuh: first_gate, compared below, and all that goes by it; activate_rows (an up is two sums
-  //   after its gate);
-  // - load.cuh: a load for each half, from 0 and from 8 on of the 16; half 1 to B_BYTES / 2 of a stage;
+  // Warp w of a consumer makes columns 16w to 16w + 15 of a tile's 64 of D: the first 8 (half 0) from
+  // the sums of the first wgmma, the other 8 (half 1) from those of the second. So in each half it
+  // has 16 stage rows: 8 gates, then their 8 ups. What relies on this order, and changes with it:
+  // - glu.cuh: first_gate, compared below, and all that calls it; ColumnFactors (an up is PAIR / 2
+  //   columns of B after its gate); activate_rows (its sum is two after its gate's);
+  // - load.cuh: loads half 0 from 0 on of the 16, half 1 from 8 on, to B_BYTES / 2 of a stage;
   // - multiply.cuh: the wgmma that reads there makes `right`.
-  // Where nothing is asserted, values would be wrong.
+  // Assertions repeat the map's numbers: change both. Where nothing is asserted, values are wrong.
   static_assert(16 * 2 * 2 == PAIR);                    // the dimensions between k and PAIR
   static_assert(8 * 2 * 2 * (C::BN / PAIR) == 4 * 16);  // the box: 16 stage rows of each of 4 warps
   static_assert(first_gate(0, 1) == 8);                 // half 1, the second load

@@ -37,9 +37,6 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
     const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // PAIRs of B before this block's
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
-    // [load]
-    // Half 1 begins where multiply.cuh's second wgmma reads: after 64 stage rows.
-    static_assert(C::B_BYTES / 2 == 64 * ROW_BYTES);
     if (gg::ptx::elect()) {
       // CLUSTER boxes of A, one from each block, and this block's two of B. Another block's may have
       // landed already: the phase cannot end before this arrival.
@@ -51,11 +48,14 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory<C>& memory,
       } else {
         gg::ptx::tma_load_2d(a_addr, &a_map, k0, row0, full_addr);
       }
-      // Half 0: gates and ups of the first 8 of each warp's 16 columns of D. Half 1: of the other 8.
+      // [load]
+      // Half 0: gates and ups of the first 8 of each warp's 16 columns of D. Half 1, of the other 8,
+      // goes where multiply.cuh's second wgmma reads: after 64 stage rows.
+      static_assert(C::B_BYTES / 2 == 64 * ROW_BYTES);
       gg::ptx::tma_load_5d(b_addr, &maps.b, k0, 0, 0, 0, b_index, full_addr);
       gg::ptx::tma_load_5d(b_addr + C::B_BYTES / 2, &maps.b, k0, 8, 0, 0, b_index, full_addr);
+      // [/load]
     }
-    // [/load]
     __syncwarp();  // lanes go on together: right without it too, as they meet at the next elect
   };
   // [guessed]

@@ -190,7 +190,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
             activate(gg::epilogue::swiglu);
           }
         }
-        // Before `put`: after its bar_sync for the last box the next tile's factors may be written.
+        // Reads factors.rows, so before `put`: after put's last bar_sync it may be the next tile's.
         transform.apply(words, is_inside ? factors.rows - box * STEP : 0);
         store.put(box, words, factors);
       }

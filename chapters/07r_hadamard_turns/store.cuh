@@ -80,8 +80,8 @@ class BoxStore {
   __device__ static int swizzled(int row, int chunk) { return row * C::D_BYTES + (chunk ^ row % 8) * 16; }
 
   // Writes 32 rows of this warp's 16 columns to shared memory: chunks 2w and 2w + 1 are warp w's, by
-  // the order of B's map (launch.cuh). As wgmma left the sums, words[h][i] is an 8x8 matrix: rows i * 8
-  // and up. A stmatrix takes four of them, and lane l gives the address of row l % 8 of matrix l / 8.
+  // the order of B's map (launch.cuh). words[h][i] is an 8x8 matrix: half h, rows 8i to 8i + 7 of the
+  // box, and its rows are columns of D. A stmatrix transposes four; lane l gives box row l's address.
   __device__ void write_box(int at, const uint32_t (&words)[2][4]) {
     static_assert(STEP == 32 && CHUNKS == 4 * 2);  // one stmatrix; two chunks for each warp
     const int lane = thread_ % 32, warp = thread_ / 32;

@@ -39,9 +39,9 @@ class Transform {
   __device__ void apply(uint32_t (&words)[2][4], int rows) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      // In operand B, 16 columns of X by 8 rows, a lane has two columns of row lane / 4; in `words`
-      // it has two rows of column lane / 4. So both 8x8 matrices are transposed. mma's 0 says that
-      // operand B is reg[0] and reg[1] of x.
+      // Operand B is X^T, 16 columns of X by 8 rows. There a lane has two columns of row lane / 4, in
+      // `words` it has two rows of column lane / 4. So both 8x8 matrices are transposed. mma's 0 says
+      // that operand B is reg[0] and reg[1] of x.
       gg::ptx::FragmentB<bf16> x;
       x.reg[0] = gg::ptx::movmatrix_trans(words[0][j]);
       x.reg[1] = gg::ptx::movmatrix_trans(words[1][j]);
@@ -57,7 +57,7 @@ class Transform {
   }
   // [/apply]
 
-  // After the tile's last box: amax, the tile's group's, gets this warp's largest |Y|.
+  // After the tile's last box: raises `amax`, that of the tile's group, to this warp's largest |Y|.
   __device__ void store_amax(float* amax) const {
     const uint32_t largest = __reduce_max_sync(~0u, gg::epilogue::bits_of(largest_));
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
