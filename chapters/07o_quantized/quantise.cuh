@@ -312,7 +312,7 @@ class Quantiser {
   unsigned char* warp_codes_;  // of each row four bytes, byte w from warp w's 16 columns alone
   float alpha_, norm_, even_bias_ = 0, odd_bias_ = 0;
   float2 probs_[2][4];      // of this lane's rows, of two boxes
-  int first_scale_block_;   // the tile's first 32 rows: their number in a column of SFD_col's layout
+  int first_scale_block_;   // number of the tile's first scale block among those of a column of SFD_col
   uint8_t* sfd_col_codes_;  // where the code of scale block 0 of this lane's column is
 };
 

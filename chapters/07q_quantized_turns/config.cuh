@@ -14,8 +14,8 @@ namespace chapter {
 
 constexpr int BK = 64;            // depth of a slice
 constexpr int ROW_BYTES = 128;    // of a slice: the most that TMA swizzles
-constexpr int HALF = 64;          // columns of B that a wgmma has
-constexpr int WARP_COLUMNS = 16;  // of them a warp has: M of wgmma is 64, for four warps
+constexpr int HALF = 64;          // columns of a tile that one wgmma multiplies: its M
+constexpr int WARP_COLUMNS = 16;  // of a HALF, whose sums one of a consumer's four warps has
 static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
 // A tile has STEP to BM rows, a multiple of STEP since groups are: wgmma's N, and the rows of A that
 // are loaded. A box of D has STEP rows, too.

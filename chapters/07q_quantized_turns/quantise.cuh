@@ -267,6 +267,7 @@ class Quantiser {
   // Returns the codes that the four warps have left for a row in a half, that of warp w in byte w.
   __device__ uint32_t codes_of_warps(int row, int half) const {
     static_assert(sizeof(WarpCodes<C::BM>::of[0][0]) == sizeof(uint32_t));
+    static_assert(sizeof(WarpCodes<C::BM>::of[0]) == C::HALVES * HALF / WARP_COLUMNS);  // all halves' warps
     return *reinterpret_cast<const uint32_t*>(warp_codes_.of[row][half]);
   }
   // The row's code for the columns of warps 0 and 1 (warp_pair 0), or 2 and 3 (1): the larger one
@@ -328,7 +329,7 @@ class Quantiser {
   WarpCodes<C::BM>& warp_codes_;
   float alpha_, norm_, even_bias_[C::HALVES] = {}, odd_bias_[C::HALVES] = {};
   float2 probs_[2][4];      // of this lane's rows, of two boxes
-  int first_scale_block_;   // the tile's first 32 rows: their number in a column of SFD_col's layout
+  int first_scale_block_;   // number of the tile's first scale block among those of a column of SFD_col
   uint8_t* sfd_col_codes_;  // of half 0: where scale block 0 of this lane's column has its code
 };
 
