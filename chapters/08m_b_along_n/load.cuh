@@ -50,8 +50,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       if (rank == 0) gg::ptx::mbarrier_arrive_expect_tx(full_addr, CTA_GROUP * C::STAGE_BYTES);
       gg::ptx::tma_load_3d_pair(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
       // [box]
-      // The contiguous dimension comes first, as in the map. With `kn` an element is a byte, so `byte0`
-      // is also a number of k.
+      // The contiguous dimension comes first, as in the map. With `kn` an element is a byte, so
+      // `byte0` is also the slice's first k.
       gg::ptx::tma_load_3d_pair(memory.b_tile_addr + stage * C::B_BYTES, &weights.b, kn ? col0 : byte0,
                                 kn ? byte0 : col0, matrix, full_addr);
       // [/box]

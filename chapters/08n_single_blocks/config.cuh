@@ -19,7 +19,7 @@ constexpr int THREADS = 32 * (STORE_WARPS + 3);
 constexpr int BLOCK_ROWS = 128;                     // rows of a block: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == 2 * BLOCK_ROWS);  // store.cuh: warps w and w + 4 have the same rows
 constexpr int BN = 256;                             // columns of a tile
-// Lines of a box of A or B, ROW_BYTES each: rows of A; columns of B as [N,K], k of B as [K,N].
+// How many lines, ROW_BYTES each, a box has: rows of A; of B columns if it is [N,K], k if [K,N].
 constexpr int BOX = 128;
 constexpr int ROW_BYTES = 128;     // of a slice: the most that TMA swizzles
 constexpr int PRODUCT_BYTES = 32;  // of a row, for one product
@@ -68,7 +68,7 @@ struct Config {
   static_assert(BK % (V * ATOM_BLOCKS) == 0);                          // a slice has whole atoms
   // The instruction takes UE4M3 for 16 elements only.
   static_assert(V == 16 || std::is_same_v<Scale, gg::ue8m0>);
-  static_assert(PRODUCT_K % 8 == 0);                      // as [K,N]: whole patterns
+  static_assert(PRODUCT_K % 8 == 0);                      // [K,N]: each starts a swizzle pattern
   static constexpr int A_BYTES = BLOCK_ROWS * ROW_BYTES;  // of a block's part of a slice
   static constexpr int B_BYTES = BN / CTA_GROUP * ROW_BYTES;
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0);  // each tile begins a pattern of the swizzle
@@ -97,8 +97,8 @@ struct Maps {
   CUtensorMap a, sfa, d;
   WeightMaps weights;  // of all groups; if `discrete`, the patterns, with which nothing may be loaded
   bool discrete;       // each group has maps of its own, in discrete_maps
-  // B's matrices are [K,N], else [N,K]. The map weights.b, the coordinates in load.cuh and the descriptors
-  // in multiply.cuh must all go by this flag. make_maps accepts true for FP8 only.
+  // B's matrices are [K,N], in FP8 only (make_maps), else [N,K]. The map weights.b, the coordinates
+  // in load.cuh, and both descriptors and b_step in multiply.cuh must all go by this flag.
   bool kn;
 };
 

@@ -284,7 +284,7 @@ constexpr uint32_t tcgen05_idesc_mxf8f6f4() {
          uint32_t(M >> 7) << 27;   // bits 27-28
 }
 // Added to that: B's lines lie along N (PTX ISA, "Instruction descriptor", "Transpose B
-// Matrix"). 8-bit elements.
+// Matrix"). 8-bit elements; N a multiple of 16, of a pair 32.
 constexpr uint32_t TCGEN05_B_MN_MAJOR = 1u << 16;
 // The byte of four in a column that a product takes its scales from: one for A, one for B.
 __device__ inline uint32_t tcgen05_scale_ids(int a, int b) {
