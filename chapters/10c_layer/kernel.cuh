@@ -12,7 +12,7 @@
 namespace chapter {
 
 constexpr int THREADS = 256;
-constexpr int CHUNK = 8;    // bf16 of 16 bytes, which a thread reads and writes at once
+constexpr int CHUNK = 8;    // numbers of bf16, 16 bytes: what a thread reads or writes at once
 constexpr int UPDATED = 4;  // weights of a thread of `descend`, 16 bytes of f32
 
 static_assert(CHUNK * sizeof(bf16) == sizeof(uint4) && UPDATED * sizeof(float) == sizeof(float4));
@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(THREADS)
       mine += error * error;
       sum.of[j] = scale * error;  // from here on the gradient of that sum
     }
-    const uint4 by_each = sum.packed();  // and so of each row that is in it
-    for (int choice = 0; choice < top_k; ++choice) dy[int64_t(row_of[choice]) * chunks + i] = by_each;
+    const uint4 gradient = sum.packed();  // and of each row in the sum: a summand has the same one
+    for (int choice = 0; choice < top_k; ++choice) dy[int64_t(row_of[choice]) * chunks + i] = gradient;
   }
   squares[thread] = mine;
   for (int half = THREADS / 2; half > 0; half /= 2) {

@@ -65,8 +65,9 @@ struct Costs {
         flops(2.0 * s.rows() * s.hidden * s.inner) {}
 };
 
-// The harness runs a list from first to last, and knows no entry by its name or place. One may be
-// split, joined with another, or moved, as long as it comes after those that write what it reads.
+// The harness runs a list from first to last, and knows no entry by its name or place. Its checks
+// read the tensors after both passes. So an entry may be split, joined with another, or moved, as
+// long as it comes after those that write what it reads, and every tensor is there at the end.
 // plots/draw/layer.py alone looks up names, the update's two. `kernels` is added up for the table
 // of times, and nothing checks it. In this list each entry reads what the one before it wrote.
 inline Launches forward(const Sizes& s, const Tensors& t, float scale) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// The products of a layer, by three chapters' kernels. All have the namespace `chapter`, and of
-// inline functions with one name and the same parameters the linker keeps one, in silence. So in
-// product.cu and so on a macro gives the namespace another name: one chapter's launch.cuh, and nothing
-// else, is included between its #define and #undef. These are three files, as in one `#pragma once`
-// may skip the second chapter's claim.cuh: it has the bytes of the first one's.
+// The products of a layer, by three chapters' kernels. All have their functions in a namespace
+// `chapter`. If two chapters define an inline function of the same name and parameters, the linker
+// keeps one of them and reports nothing. So product.cu, weight_gradient.cu and glu_gradient.cu
+// rename that namespace by a macro; between #define and #undef each includes one chapter's
+// launch.cuh and nothing else. One file for all could fail: the chapters' claim.cuh have the same
+// bytes, and a compiler that compares bytes skips the second one for its `#pragma once`.
 
 #pragma once
 

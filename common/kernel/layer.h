@@ -24,7 +24,7 @@ struct LayerSizes {
   int64_t w2() const { return int64_t(experts) * hidden * inner; }
 };
 
-// In the machine's memory, row-major. Rows are sorted by expert.
+// In device memory, row-major. Rows are sorted by expert.
 struct LayerTensors {
   // The router gives these.
   const int32_t* offsets;   // [experts+1]: expert g has rows offsets[g] .. offsets[g+1]-1
