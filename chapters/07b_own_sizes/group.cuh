@@ -9,7 +9,7 @@ namespace chapter {
 
 // [group]
 struct Group {
-  void* d;   // first element of D, a T: launch_as gives `plan` and the product's kernel the same T
+  void* d;   // first element of D, a T (`schedule` is one for all T): launch_as gives both kernels the same
   int row0;  // first row, as the map of A counts: 0 in a map of the group's own
   int rows, n, k, ldd;
   GG_HD int tiles_m(int bm) const { return (rows + bm - 1) / bm; }

@@ -2,7 +2,7 @@
 //
 // Chapter 07b: groups have an N and a K of their own, and matrices of their own.
 //
-// Group g has rows of A and D, and B[g] is [N,K], K contiguous; N and K may be the group's own:
+// Group g has its own rows of A and D, and its own B[g], [N,K] with K contiguous. N and K may be its own:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
 // New here: the device makes the tensor maps of such groups, as the host does not know their addresses.
 

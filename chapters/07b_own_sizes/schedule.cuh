@@ -24,9 +24,9 @@ __device__ struct {
   Maps maps[MAX_GROUPS];      // each group's; not written where groups are packed
 } schedule;
 
-// Makes group g's maps of A and B from blanks, maps that have type, box and swizzle, and releases them:
-// who starts copies with one must acquire it. Who: a whole warp; lane 0 makes A's, lane 1 B's. mnk: the
-// group's M, N, K. ld: its lda, ldb, ldd. `shared`: of this warp alone; cp_fenceproxy copies from there.
+// Makes group g's maps of A and B. Each is a copy of a blank map, which has type, box and swizzle. Both
+// are released: threads that load with them must acquire them. Who: a whole warp; lane 0 makes A's, lane
+// 1 B's. mnk: the group's M, N, K. ld: its lda, ldb, ldd. `shared`: for this warp alone.
 template <class T>
 __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* mnk, const int* ld,
                           Maps& shared) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(PLANNERS, 1)
          T* const* d_ptrs, const int* sizes, const int* leading_dims, T* d, const Offset* offsets, int n,
          int k, int groups, int bm, int bn) {
   const int thread = int(threadIdx.x), threads = int(blockDim.x), warp = thread / 32;
-  __shared__ Maps of_warp[PLANNERS / 32];
+  __shared__ Maps of_warp[PLANNERS / 32];  // where a warp makes its group's maps
   // [split]
   GG_DEVICE_ASSERT(!sizes || (int(gridDim.x) - 1) * threads / 32 >= groups);  // as plan_blocks has it
   if (blockIdx.x > 0) {
