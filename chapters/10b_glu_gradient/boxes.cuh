@@ -65,8 +65,8 @@ class Boxes {
   // after theirs; what any has read, all may overwrite. make_gradients relies on both for warp_sums.
   // [put]
   __device__ void put(int box) {
-    gg::ptx::fence_proxy_async();      // before TMA reads what this thread wrote, or loads over it
-    gg::ptx::bar_sync(barrier_, 128);  // the same for what all others wrote
+    gg::ptx::fence_proxy_async();      // what this thread read and wrote is before TMA's copies
+    gg::ptx::bar_sync(barrier_, 128);  // all threads have executed the fence: TMA may start
     const int before = box - stride(), next = before + C::SLOTS;  // these two share a slot
     if (thread_ == 0) {
       const auto place = place_of(box);

@@ -73,8 +73,8 @@ __device__ __forceinline__ void make_box(Activation activation, const Boxes<C>& 
 #pragma unroll
     for (int i = 0; i < 2; ++i) {  // of the two rows
       float gate_gradient[2], up_gradient[2];
-      // After the tile's last row, and from column n on, C is 0 (Boxes::load), but y may be NaN.
-      // There y is made 0, and a foreign row's prob is 0 (Factors): so dprob and dbias get zeros.
+      // After the tile's last row, and from column n on, C is 0 (Boxes::load), but y may be NaN: y is
+      // made 0. So foreign rows, whose prob is 0 (Factors), add 0 to dbias, those columns 0 to dprob.
       const bool is_ours = thread_row(thread) + i * 8 < rows;
 #pragma unroll
       for (int e = 0; e < 2; ++e) {  // of the two columns in a word: bf16 are the upper half of an f32
