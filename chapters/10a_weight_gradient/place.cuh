@@ -12,7 +12,7 @@ namespace chapter {
 // that are multiplied at the same time share columns of A and of B, which the L2 may read just once.
 constexpr int BAND = 8;
 
-// Tiles of all groups by their index in the list: group after group, as many in each.
+// The list, and where in D each of its tiles is.
 template <class C>
 struct TileList {
   int tiles_m, tiles_n;  // rows and columns of tiles in D_g

@@ -116,8 +116,8 @@ __device__ inline int slices_of(int tokens) { return (tokens + BK - 1) / BK; }
 // Tiles with fewer slices are short: their products may take less time than to claim a tile, to send
 // it and to load its first slice. A slice takes BM * BN * BK / 2048 = 768 cycles, so 8 take 6,144. A
 // claim took up to 1,600 in chapter 07h; how long it takes to send and to load was not measured.
-// With any value D has the same bits. Tiles of 4 slices took 4 % longer with 2 than with 5 or 8; what
-// is best for 5 to 8 slices was not timed.
+// With any value D has the same bits. With SHORT_BELOW = 2, tiles of 4 slices took 4 % longer than
+// with 5 or 8. For tiles of 5 to 8 slices no value was timed.
 constexpr int SHORT_BELOW = 8;
 
 // Sends a worker's tiles, and an end for each consumer. Who: the scheduling warp of its first block.
@@ -133,7 +133,7 @@ __device__ void schedule_tiles(Mailbox<C::CLUSTER> (&mailboxes)[C::CONSUMERS], c
     mailbox ^= 1;
   };
   // [find]
-  // How many tiles there are is known without the offsets; these say how long each one's sum is.
+  // How many tiles there are, `each` in a group, needs no offsets; these say how long a sum is.
   const int each = TileList<C>(n, k).each(), tiles = groups * each;
   const int workers = int(gridDim.x) / C::CLUSTER;
   int position = 0;  // in the ring: all slices so far

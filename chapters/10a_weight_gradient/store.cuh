@@ -20,7 +20,7 @@ namespace chapter {
 // the lane's pair is half of one. The swizzle puts chunk c of row r where chunk c ^ r would be. Odd
 // rows take their 8 columns in the order 2, 3, 0, 1: else rows 2i and 2i + 1 would write to the same
 // banks at the same time. (With j = 0 row 0 writes to chunks 0 and 1, row 1 to 5 and 4.) Bits 4 to 6
-// of `at` are the chunk to write to with j = 0; `^ j * 32` exchanges it for that of the j of the loop.
+// of `at` are c ^ r for j = 0. For another j the chunk is c ^ r ^ 2j, therefore `at ^ j * 32`.
 // [fill]
 __device__ __forceinline__ void fill_f32(unsigned char* box, const float (&sums)[BN / 2], int first,
                                          int lane) {
