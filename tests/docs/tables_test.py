@@ -226,13 +226,13 @@ class TablesTest(PlotsCase):
             row("03_tensor_cores", "decode", few, 8, **here, peer="cublas_grouped", date="2026-01-01")])
         self.fill(publish)
         self.assertEqual([self.cells("README.md", each) for each in (
-            "[01_naive]", "[02_tiled]", "[03_tensor_cores]", "cuBLAS", "one large product", "one large copy")], [
+            "[01_naive]", "[02_tiled]", "[03_tensor_cores]", "cuBLAS", "ceiling: one large product", "ceiling: one large copy")], [
             ["[01_naive](chapters/01_naive/README.md)", "Idea of 01_naive", "10.0", "–", "–"],
             ["[02_tiled](chapters/02_tiled/README.md)", "Idea of 02_tiled", "20.0", "–", "–"],
             ["[03_tensor_cores](chapters/03_tensor_cores/README.md)", "Idea of 03_tensor_cores", "40.0", "–", "6013"],
             ["cuBLAS beside 03", "the fastest of its calls", "38.0", "–", "–"],
-            ["one large product", "by cuBLAS, 8192 in each direction", "100", "–", "–"],
-            ["one large copy", "the time that A, B and D would take at its rate", "–", "–", "3006"]])
+            ["ceiling: one large product", "by cuBLAS, 8192 in each direction", "100", "–", "–"],
+            ["ceiling: one large copy", "the time that A, B and D would take at its rate", "–", "–", "3006"]])
 
     def test_front_page_without_libraries(self):
         """A row of which nothing is known is left out."""
