@@ -25,8 +25,8 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
   // has 16 stage rows: 8 gates, then their 8 ups. What relies on this order, and changes with it:
   // - glu.cuh: first_gate, compared below, and all that calls it; ColumnFactors (an up is PAIR / 2
   //   columns of B after its gate); activate_rows (its sum is two after its gate's);
-  // - load.cuh: loads half 0 from 0 on of the 16, half 1 from 8 on, to B_BYTES / 2 of a stage;
-  // - multiply.cuh: the wgmma that reads there makes `right`.
+  // - load.cuh: half 0 from 0 on of the 16, half 1 from 8 on, to where the wgmma of `right` reads;
+  // - is_inside (multiply.cuh), apply (transform.cuh), write_box (store.cuh): 16 columns from 16w on.
   // Assertions repeat the map's numbers: change both. Where nothing is asserted, values are wrong.
   static_assert(16 * 2 * 2 == PAIR);                    // the dimensions between k and PAIR
   static_assert(8 * 2 * 2 * (C::BN / PAIR) == 4 * 16);  // the box: 16 stage rows of each of 4 warps

@@ -83,7 +83,7 @@ class BoxStore {
   // the order of B's map (launch.cuh). words[h][i] is an 8x8 matrix: half h, rows 8i to 8i + 7 of the
   // box, and its rows are columns of D. A stmatrix transposes four; lane l gives box row l's address.
   __device__ void write_box(int at, const uint32_t (&words)[2][4]) {
-    static_assert(STEP == 32 && CHUNKS == 4 * 2);  // one stmatrix; two chunks for each warp
+    static_assert(STEP == 32 && CHUNKS == 4 * 2);  // for each half one stmatrix, one chunk
     const int lane = thread_ % 32, warp = thread_ / 32;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

@@ -33,15 +33,15 @@ class Transform {
   }
 
   // words[h][j]: of this lane's column 8h + lane / 4 of the warp's 16, rows 8j + lane % 4 * 2 of a
-  // box and the next one. X before, D after. `rows`: how many of the box's rows are the group's, or
-  // 0 where the columns are not. Y of other rows and columns does not count for amax.
+  // box and the next one. X before, D after. `rows`: how many rows the tile has from the box's first
+  // one on, or 0 where the columns are not D's. Y of other rows and columns does not count for amax.
   // [apply]
   __device__ void apply(uint32_t (&words)[2][4], int rows) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       // Operand B is X^T, 16 columns of X by 8 rows. There a lane has two columns of row lane / 4, in
       // `words` it has two rows of column lane / 4. So both 8x8 matrices are transposed. mma's 0 says
-      // that operand B is reg[0] and reg[1] of x.
+      // that operand B is reg[0] and reg[1] of x: nobody reads the other two.
       gg::ptx::FragmentB<bf16> x;
       x.reg[0] = gg::ptx::movmatrix_trans(words[0][j]);
       x.reg[1] = gg::ptx::movmatrix_trans(words[1][j]);
