@@ -125,7 +125,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       release(last);
       // After the last products of this consumer's last tile. Where kernel.cuh has executed it
       // already, this changes nothing.
-      // It may stand before the activation: the next kernel reads nothing until this one has ended.
+      // D need not be stored yet: the next kernel reads nothing until this one has ended.
       if (!more) gg::ptx::griddepcontrol_launch_dependents();
       if constexpr (C::SPLIT > 1) splits.send_or_add(sums);
       if (k_rank == 0) {

@@ -29,7 +29,7 @@ struct Operands {      // of the epilogue, and a result of it: amax. In global m
 // [factors]
 // A thread's factors and biases in a tile.
 struct Factors {
-  float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0 changes no sum, not the sign of a zero either
+  float alpha, gate_bias = -0.0f, up_bias = -0.0f;  // -0: no bias. x + -0 is x, a zero with its sign too
   const float* prob;                                // of the tile's tokens
   int rows;                                         // how many tokens the tile has
   float first_prob;  // prob_of(0), which reads prob and rows: declare these before it
