@@ -35,7 +35,7 @@ struct Operands {      // of the epilogue, and where its results go
   float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
   void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
   Format d_format;
-  // These four come together, or all but norm_const are null: `launch` checks it.
+  // sfd_row, norm_const, d_col, sfd_col come together, or all but norm_const are null: `launch` checks.
   uint8_t* sfd_row;         // a scale's code for PART columns of each row, in whole atoms as SFA
   const float* norm_const;  // [1], above 0: a factor of all scales; read only if there is sfd_row
   void* d_col;              // D once more, with scales of its columns for each 32 rows
@@ -153,7 +153,7 @@ class Epilogue {
     // warp's rows begin at a multiple of WARP_ROWS, so `row_ / WARP_ROWS` is the same in all lanes.
     // [place]
     const bool per_group = operands_.discrete_col_sfd;  // the group's scales are a tensor of their own
-    // The scales of earlier groups are whole atoms, since groups are multiples of PAD_ROWS: `plan`.
+    // Layouts of scales. Earlier groups have whole atoms, as groups are multiples of PAD_ROWS: `plan`.
     const gg::ScaleLayout of_all = {n_, gg::scale_blocks(operands_.rows, WARP_ROWS)},
                           of_group = {n_, tile_.group_rows / WARP_ROWS},
                           of_earlier = {n_, tile_.group_begin / WARP_ROWS};
@@ -184,8 +184,8 @@ class Epilogue {
     // [/codes]
   }
 
-  // Few of the 168 registers that a thread may have are left, and the source does not show which change
-  // makes ptxas spill some: build with GG_MACHINE_CODE=ON, where a spill is an error.
+  // A thread may have 168 registers: each scheduler has 16,384, for up to 3 of the 11 warps. Few are left,
+  // and the source does not show what makes ptxas spill some: GG_MACHINE_CODE=ON makes a spill an error.
   const Maps& maps_;  // no copy: TMA reads the kernel's parameter, at its address
   const Operands& operands_;
   Output& output_;
