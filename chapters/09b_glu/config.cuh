@@ -39,7 +39,7 @@ constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
-static_assert(PART == 32);                // an x32 load, a bias for each lane, 64 bytes in a row of a box
+static_assert(PART == 32);                // an x32 load, a bias for each lane, a row of a box (output.cuh)
 static_assert(BN / 2 % (2 * PART) == 0);  // each read of a half begins with gates (columns.cuh, store.cuh)
 static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
 constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes

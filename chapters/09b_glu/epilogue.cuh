@@ -43,8 +43,8 @@ class Epilogue {
   }
 
   // Who: a whole warp. Each lane has the sums of its row's gates from column `col` of C on, a multiple of
-  //   2 * PART, and of the ups after them. `next_col`: the `col` of the next call, whose biases are loaded
-  //   here; nothing checks that the caller keeps this. In the last call any number, also a negative one.
+  //   2 * PART, and of the ups after them. `next_col` must be the next call's `col`, else that call adds
+  //   wrong biases: they are loaded here. Nothing checks it. In the last call any number, also below 0.
   // [apply]
   __device__ void apply(const uint32_t (&gate_sums)[PART], const uint32_t (&up_sums)[PART], int col,
                         int next_col) {
@@ -56,8 +56,8 @@ class Epilogue {
     output_.store(operands_.c_format, &maps_.c, gate, row0, col);
     output_.store(operands_.c_format, &maps_.c, up, row0, col + PART);
     float x[PART];
-    // From f32, not from what C has been rounded to. A loop for each activation: a choice inside a loop
-    // would leave a branch for each output, and the compiler could not interleave two of them.
+    // From f32, not from what C has been rounded to. A loop for each activation: a choice inside one loop
+    // would leave a branch for each output, and the compiler could not interleave outputs.
     if (operands_.geglu) {
 #pragma unroll
       for (int i = 0; i < PART; ++i) x[i] = gg::epilogue::geglu(gate[i], up[i], prob_);
@@ -109,7 +109,7 @@ class Epilogue {
   float alpha_, prob_;
   int group_, row_, n_;
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's next gate and up, as the tensor has them
-  uint32_t largest_ = 0;                  // magnitude of this thread's outputs of the tile so far
+  uint32_t largest_ = 0;                  // bits of the largest magnitude of this thread's outputs so far
 };
 
 }  // namespace chapter

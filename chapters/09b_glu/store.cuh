@@ -28,7 +28,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   // Stores C too: a C wider than D would be written past its OUTPUT_BYTES, and launch.cuh refuses it.
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
-    // A multiple of 2 * PART, as BN (config.cuh) and N (launch.cuh): each read begins with gates, ends by N.
+    // Whole reads, by config.cuh (BN) and launch.cuh (N): so each begins with gates, and none goes past N.
     const int cols = min(BN, n - tile.col0);
     const Columns columns(half, cols, accumulator.stage);
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,

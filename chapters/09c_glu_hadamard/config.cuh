@@ -40,7 +40,7 @@ constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
-static_assert(PART == 32);  // an x32 load, a bias for each lane, 64 bytes in a row of a box
+static_assert(PART == 32);  // an x32 load, a bias for each lane, a row of a box (output.cuh)
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; in each block
 constexpr int HALVES = 2;  // of a tile's columns; a half has four warps of a block
 constexpr int READS = 2;   // of a half; a read is 32 gates and their ups
