@@ -43,7 +43,7 @@ void launch(const gg::e2m1* a, const gg::e2m1* b, const uint8_t* sfa, const uint
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},
                                 .stride_bytes = {ATOM_BYTES, k_atoms * ATOM_BYTES},
-                                .box = {ATOM_BYTES / 4, ATOMS, box_atoms}});  // order: `from` in multiply.cuh
+                                .box = {ATOM_BYTES / 4, ATOMS, box_atoms}});  // [box_atoms][ATOMS][512]
   };
   // [/map]
   // How many atoms so many rows take. `sfb_rows` of load.cuh is atoms_of(n).
