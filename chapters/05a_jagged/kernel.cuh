@@ -32,7 +32,7 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 // [types]
 // Threads of a block for tiles of bm rows. Operands of different types are converted in registers,
 // and 255 registers in each of 128 threads would not do, so 256 threads share the sums of 128x128.
-// `bm < 128` decides nothing yet: only equal types have such tiles, as the kernel asserts.
+// Types that differ have no tile of bm < 128 (asserted below), so that condition changes no kernel.
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -160,8 +160,8 @@ __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T*
 
 // The launch bounds make the compiler use so few registers that RESIDENT_THREADS fit on a
 // multiprocessor: two blocks of 128 threads, or one of 256. More may fit if each takes less shared
-// memory, as with tiles of 64x64; `launch` asks CUDA how many do. Another shape of tile needs three
-// changes in `launch`, which are named there, and an entry in main.cu's `tiles`.
+// memory and fewer registers, as 64x64 may; `launch` asks CUDA how many do. Another shape of tile
+// needs the changes that `launch` names, and an entry in main.cu's `tiles`.
 template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
@@ -257,8 +257,8 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
   }
 }
 
-// Every group gets the same number of blocks, whatever its rows: its share, rounded up, of those
-// that fit on the device at once. The host reads no offsets; a graph may be replayed with others.
+// All groups get equally many blocks, whatever their rows: those that fit on the device at once,
+// over the groups, rounded up. The host reads no offsets; a graph may be replayed with others.
 // Relies on 1 to 65535 groups, as the grid's y counts them (the harness allows 4096), of at most
 // 2^31 - 128 rows; on multiples of 8 for n and k; on A and B that start at multiples of 16 bytes, D at
 // a multiple of two of its elements; on a `b_group_stride` of 0 (one B for all) or a multiple of 8.
@@ -269,8 +269,8 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
-  // Tiles are square, so tile.m names the kernel. Another shape needs changes in the check above, in
-  // this choice and in its refusal: if only the check lets 64x128 pass, the kernel for 64x64 runs.
+  // Tiles are square, so tile.m names the kernel. For another shape change the check above and this
+  // choice, for 128x64 the refusal too. If only the check lets 64x128 pass, the one for 64x64 runs.
   // Only bf16 with int32_t has 64x64 too (one_tile_for_others in main.cu): fewer kernels to compile.
   if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
