@@ -34,7 +34,7 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
                                                const gg::Offsets& offsets, Slices slices, int n_rank,
                                                int k_rank, int n, int k) {
   const int warp = gg::ptx::uniform(int(threadIdx.x) / 32), consumer = warp / 4;
-  // For both majors of B: eight rows are 8 columns if K-major, and 8 k of 64 columns if MN-major.
+  // For both majors of B, as 64 columns are a box: 8 rows are 8 columns if K-major, else 8 k.
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);

@@ -67,7 +67,7 @@ double estimate(const Sizes& sizes, const Device& device) {
   // (3) All tiles: rounds of them. A last round that is not full counts as the mean of its share
   // and a whole round. Where groups differ, there may be a tenth more or fewer tiles than SIXTHS say:
   // the mean of three cases. `workers` are those resident at a time: of a grid's 33 clusters of four
-  // blocks 30 on an H200's 132 multiprocessors, as each cluster stays in a group of these. On 4
+  // blocks 30 on an H200, as all blocks of a cluster run in one GPC, a fixed part of the chip. On 4
   // multiprocessors 10 / 11 leaves none, `rounds` is infinite, and four splits are not chosen.
   const int workers = (C::BLOCKS > 2 ? device.multiprocessors * 10 / 11 : device.multiprocessors) / C::BLOCKS;
   const double expected = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
