@@ -30,7 +30,7 @@ class Columns {
   __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
   // Column of tensor memory where the 64 of X and Y begin, none of which the next tile shares. They
   // are read 1's, from at(1) on; in a half with one read they are that read's, or beyond N.
-  static_assert(READS == 2);  // so these are the first 64 of the half, or the other 64
+  static_assert(READS == 2);  // else read 1 is neither the half's first 64 nor its last 64
   __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : 2 * PART)); }
 
  private:

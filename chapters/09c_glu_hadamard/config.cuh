@@ -112,7 +112,7 @@ struct Memory {
   // next one shares. One arrival of each storing warp of both blocks, also of one that has no columns of
   // this tile, and only after its wait for `ready`: else two of its arrivals could be in the same phase.
   uint32_t taken_addr;
-  uint32_t x_ready_addr;  // [HALVES] barriers: X is there in both blocks. One of each warp that has the half.
+  uint32_t x_ready_addr;  // [HALVES] barriers: X is in both blocks. One arrival of each of a half's 8 warps.
   uint32_t y_ready_addr;  // [HALVES] barriers: Y is complete. One arrival, by a commit.
   // Where each block has its rows of W. Products of the pair apply rank 0's in both.
   gg::ptx::Tcgen05Desc w_desc;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Sums in registers are scaled, a bias is added; gates and ups become X, and C is stored. X is kept
-// until the warp has read all its sums. Then it is sent and comes back as Y; its largest is found, and
-// it is stored as D.
+// until the warp has read all its sums. Then it is sent and comes back as Y; the butterfly makes Y
+// at once. The largest of Y is found, and Y is stored as D.
 
 #pragma once
 
@@ -85,8 +85,8 @@ class Epilogue {
   }
   // [/apply]
 
-  // Who: a whole warp, after the last of a tile's two, one or no reads: all sums have been loaded, so
-  //   X and Y may lie in their place.
+  // Who: a whole warp, after the last of a tile's two, one or no reads. All its own sums have been
+  //   loaded, so its X may lie in their place; Y may when all eight warps of the half have sent X.
   // [finish]
   __device__ void finish() {
     if (!operands_.butterfly()) {

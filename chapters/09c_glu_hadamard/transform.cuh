@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Y = X W^T of 16 outputs at a time. The tensor cores read X from tensor memory, where storing
-// warps have put it, and leave Y beside it: both in columns that a half of the tile does not share
-// with the next tile, once all warps of the half have read their sums. A half's parts take turns
-// there. The transforming warp waits for `x_ready`; its commits signal `y_ready` of both blocks.
+// Y = X W^T of 16 outputs at a time. Each storing warp puts X into tensor memory, over sums that
+// it has loaded. When all eight warps of its half have, products leave Y beside X, over sums of all
+// eight. The next tile uses none of these columns; a half's parts use them one after the other.
+// The transforming warp waits for `x_ready`; its commits signal `y_ready` of both blocks.
 
 #pragma once
 
@@ -65,10 +65,10 @@ class Exchange {
 
 // Who: a warp of rank 0. One thread of it starts the products, for both blocks, in a fixed order:
 //   read 0 of half 0 and of half 1, then read 1 of both. Either half may send its X first.
-// Relies on: a half whose X is waited for here waits for no Y of the other half, else this could
-//   deadlock. It waits for its own earlier Y, already started, and for `ready` of this tile, so for
-//   all arrivals at `taken` of the tile before. Warps with columns of that tile arrive before they
-//   send X of it (store.cuh), and all of it has been sent. Warps without arrive once it is `ready`.
+// Relies on: X waited for here waits for no Y that was not started, else deadlock. X of read 1
+//   waits for Y of read 0: started. X of read 0 waits for `ready` of this tile, so for all arrivals
+//   at `taken` of the tile before. Warps with columns there arrived before they sent its X
+//   (store.cuh), received here; others once it was `ready`, after Y of earlier tiles: started.
 // With the butterfly (`multiplies` is false) it only walks through the tiles: the mailbox counts it.
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool multiplies) {
