@@ -14,7 +14,7 @@ namespace chapter {
 
 constexpr int BK = 64;            // depth of a slice
 constexpr int ROW_BYTES = 128;    // of a slice: the most that TMA swizzles
-constexpr int WARP_COLUMNS = 16;  // that a consumer's warp multiplies: M of wgmma is 64, and it has four
+constexpr int WARP_COLUMNS = 16;  // of a consumer's warp: wgmma's M is 64, for its four warps
 constexpr int D_BYTES = 64;       // of a row of D, of a consumer's 64 columns; the same of D_col
 constexpr int STORE_ROWS = 128;   // rows of D for which a consumer has room in shared memory
 static_assert(ROW_BYTES == BK * 2, "one box has a slice's rows whole");
@@ -60,7 +60,7 @@ struct Config {
   static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
   static_assert(BM <= 2 * STORE_ROWS, "held rows go where the first STORE_ROWS were");
   // A consumer's shared memory. OUTPUT_BYTES: one output's boxes, up to four. STORE_BYTES: those of
-  // D and D_col. CODE_BYTES: a scale code for each row and warp, read as words.
+  // D and D_col. CODE_BYTES: warp codes, one for each row and warp, read as words.
   static constexpr int OUTPUT_BYTES = std::min(BM, STORE_ROWS) * D_BYTES;
   static constexpr int STORE_BYTES = 2 * OUTPUT_BYTES;
   static constexpr int CODE_BYTES = BM * 4;
@@ -103,7 +103,7 @@ struct Memory {
   uint32_t b_tile_addr;   // [STAGES][BN][BK], swizzled
   unsigned char* d_rows;  // [CONSUMERS][STORE_BYTES]: rows of 64 columns of D, and of D_col, swizzled
   unsigned char* sums;    // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats of other blocks
-  unsigned char* codes;   // [CONSUMERS][BM][4]: scale codes of D's rows, one for each warp's 16 columns
+  unsigned char* codes;   // [CONSUMERS][BM][4]: warp codes of the consumer's four warps
   uint32_t full_addr;     // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;    // [STAGES] barriers: all consumers of CLUSTER blocks multiplied the slice
   uint32_t landed_addr;   // [CONSUMERS][2] barriers: `landed` and `read` of AddSums

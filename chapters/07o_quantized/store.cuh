@@ -115,7 +115,7 @@ class BoxStore {
   }
 
   // [room]
-  // Waits until all that was sent has been read, by TMA: all 128 may overwrite it.
+  // Waits until TMA has read all that was sent: all 128 may overwrite it, and warp codes (`begin`).
   __device__ void wait_until_read() {
     if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
     gg::ptx::bar_sync(barrier_, 128);
@@ -143,7 +143,7 @@ class BoxStore {
 
   // Stores `rows` rows of D and of D_col from shared memory. The first one is the tile's row `first`.
   // Thread 0 starts the copies, for wait_until_read and finish wait in thread 0: a copy group is
-  // known to its thread alone.
+  // known to its thread alone. Quantiser's warp codes rely on the bar_sync, too (`begin`).
   __device__ void send(int first, int rows) {
     gg::ptx::fence_proxy_async();
     gg::ptx::bar_sync(barrier_, 128);  // all rows are there, for TMA too

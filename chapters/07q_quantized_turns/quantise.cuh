@@ -2,9 +2,9 @@
 //
 // A tile's sums in registers become D and D_col in FP8, with their scales, and the group's largest
 // magnitude. A scale block is 32 neighbours that share a scale. One of a column is in four lanes of
-// a warp. One of a row is in eight lanes each of two warps: each warp finds a code for the scale,
-// and the larger code is right. In names, a code is that of a scale (UE8M0), and an element is a
-// number of D or D_col in FP8. `even` and `odd` are the two neighbouring columns of a lane.
+// a warp. One of a row is in eight lanes each of two warps: each warp finds a warp code, that of
+// its 16 columns, and the larger one is the row's. In names, a code is that of a scale (UE8M0), an
+// element a number of D or D_col in FP8. `even` and `odd` are a lane's two neighbouring columns.
 
 #pragma once
 
@@ -107,7 +107,7 @@ class Quantiser {
       for (int half = 0; half < C::HALVES; ++half) {
         auto& v = sums_of(half, box);
         make_values(v, probs_[box % 2], half);
-        // amax leaves out a row's 16 columns of this warp where one of them is NaN.
+        // Writes warp codes, too. amax leaves out a row's 16 columns of this warp where one is NaN.
         amax_bits = gg::epilogue::amax_with(amax_bits, trade_row_maxima(v, box, half));
         quantise_columns(v, box, half, store);
       }
