@@ -89,10 +89,10 @@ struct Fragments {
 
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
-// Each lane passes the address of a chunk. 16 rows further down (i in A, kk in B) it is in the same
-// slot: bytes are added. 16 columns further right (kk in A, j in B) the chunk's number is larger by
-// kk / 8 or 2 * j. In a_off and b_off it has zeros in these bits, as WN divides `warp_col`: an xor
-// adds them. The slot is the number ^ r % 8, so the same xor changes the slot into the new one.
+// a_off and b_off are of the lane's chunk at i = j = kk = 0. 16 rows further down (i in A, kk in B)
+// the chunk is in the same slot, so the rows' bytes are added. 16 columns further right (kk in A, j
+// in B) its number x is larger by kk / 8 or 2 * j. These bits are 0 in the first x, as WN
+// divides `warp_col`, so an xor adds them to x, and the slot, x ^ r % 8, changes by the same xor.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
