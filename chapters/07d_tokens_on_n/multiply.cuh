@@ -49,8 +49,8 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [multiply]
-    // A thread's sums of the widest tile: each width has the first WIDTH / 2 of them. All indices
-    // are constants once all is inlined, so they are registers.
+    // A thread's sums of the widest tile. `sums`, the first WIDTH / 2 of them, has the length that
+    // selects wgmma's N. All indices are constants once all is inlined, so they are registers.
     float registers[C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
       static_assert(WIDTH <= C::BM);
