@@ -168,14 +168,14 @@ void launch_tiles(const T* a, const T* b, D* d, int groups, int m, int n, int k,
   // [/maps]
 }
 
-// `m`: the rows of each group. `bk`: values of k in a slice, 64 or 16; 0: 64 if K is a multiple of 64.
+// `m`: a group's rows. main.cu refuses rests of `m` / 64 and `n` / 8. `bk` 0: 64 if it divides `k`.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, int groups, int m, int n, int k, int bk, cudaStream_t stream) {
   if (bk == 0) bk = k % 64 == 0 ? 64 : 16;
   GG_REQUIRE((bk == 64 || bk == 16) && k % bk == 0, "--tile-k %d: 64 or 16, and K=%d a multiple of it", bk,
              k);
   if (m == 0) return;  // a grid of no blocks is an error, not an empty launch
-  // Another BN is a case here, another BK also a value above and one of --tile-k in main.cu.
+  // A new BN is one more case here; a new BK too, and a value above and in main.cu's tile-k.
   auto* launch_bn = n % 64 == 0   ? bk == 64 ? launch_tiles<T, D, 64, 64> : launch_tiles<T, D, 64, 16>
                       : n % 32 == 0 ? bk == 64 ? launch_tiles<T, D, 32, 64> : launch_tiles<T, D, 32, 16>
                       : n % 16 == 0 ? bk == 64 ? launch_tiles<T, D, 16, 64> : launch_tiles<T, D, 16, 16>
