@@ -28,10 +28,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + consumer * 64 * ROW_BYTES, layout);
   // [release]
-  // This consumer does not read the stage any more. wgmma is one operation of its four warps, so
-  // one thread may speak for them: thread r to rank r along N. No consumer arrives twice in one
-  // phase of an `empty`: it releases the stage again only after the next slice has landed there.
-  // Each block loads its part of that slice only after its own `empty` has ended the phase.
+  // To be called after a wait for the products of the stage's slice. wgmma is one operation of four
+  // warps. So we conclude: when the wait returns in one of them, all four have waited for `full`,
+  // and none reads the stage any more. Thread r arrives for all in the block of rank r along N. No
+  // consumer arrives there twice in one phase: it does so again when the next slice has landed, and
+  // that block loads its part of the slice after the phase has ended.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     if (thread < C::CLUSTER) arrive_in<C::CLUSTER>(thread, memory.empty_addr + stage * 8);

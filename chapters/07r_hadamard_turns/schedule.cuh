@@ -76,10 +76,10 @@ struct Mailbox {
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes have left the wait, and begun to read, before lane 0 arrives
     // An arrival in another block may overtake a load that has begun. So lane 0 arrives only with
-    // its words in registers: has_come is always true, but the compiler cannot know what memory
-    // holds, and must compare. `uniform` is not enough: all lanes load one address, so ptxas leaves
-    // its shuffles out. In the machine code (CUDA 13.0) one instruction loads for all lanes: when
-    // lane 0 has its words, all have theirs.
+    // its words in registers: has_come is always true, but the compiler cannot know that, and must
+    // compare them. The shuffles of `uniform` would wait for them too, but all lanes load one
+    // address, so ptxas leaves the shuffles out. In the machine code (CUDA 13.0) one instruction
+    // loads for all lanes: when lane 0 has its words, all have theirs.
     if (threadIdx.x % 32 == 0 && gg::ptx::has_come(next))
       arrive_in<BLOCKS>(0, gg::ptx::shared_addr(&received));
     return next;
