@@ -3,7 +3,7 @@
 // The loading warp goes through its block's slices of K, as far ahead as there are stages. Of each
 // slice it loads the block's columns of B into this block and its rows of A into all blocks side by
 // side in N. A block that splits K has no block beside it: it loads all rows, for itself alone. It
-// waits for `empty`. TMA's bytes signal `full`, those too that the blocks beside this one load.
+// waits for `empty`. TMA's bytes signal `full`: of its own loads, and of the neighbours' rows of A.
 
 #pragma once
 

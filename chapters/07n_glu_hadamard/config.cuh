@@ -136,7 +136,7 @@ struct Memory {
   OutputTile* output_tiles;  // [CONSUMERS]: whose X or D lies there
   unsigned char* sums;       // [CONSUMERS][SUMS_BYTES]: [SPLIT - 1][BM * 64] floats of other blocks
   uint32_t full_addr;        // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
-  uint32_t empty_addr;       // [STAGES] barriers: all consumers of CLUSTER blocks multiplied the slice
+  uint32_t empty_addr;       // [STAGES] barriers: all consumers that read this block's loads are done
   uint32_t landed_addr;      // [CONSUMERS][2] barriers: `landed` and `read` of AddSums
 };
 

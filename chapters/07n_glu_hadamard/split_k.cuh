@@ -45,21 +45,21 @@ __device__ int blocks_with_slices(int k) {
 template <class C>
 class AddSums {
  public:
-  // `ranks`: how many have slices. `landed_addr`: where this block has two mbarriers of one
-  // arrival each, 8 bytes apart. `landed`, used in rank 0 only: the sums of all senders have landed.
-  // `read`, used in senders only: rank 0 has read what this block sent last. `sums`: room for
-  // C::SUMS_BYTES, used in rank 0 only. `barrier`: a named barrier of these 128 threads.
+  // `ranks`: how many have slices. `landed_addr`, the same in all blocks: two mbarriers of one
+  // arrival each, 8 bytes apart. Rank 0 waits for its `landed`: the sums of all senders are here. A
+  // sender waits for its `read`: rank 0 has read what this block sent last. `sums`, the same in all
+  // blocks: C::SUMS_BYTES, used in rank 0 only. `barrier`: a named barrier of these 128 threads.
   __device__ AddSums(int k_rank, int ranks, uint32_t landed_addr, float* sums, int barrier)
       : k_rank_(k_rank), ranks_(ranks), barrier_(barrier), landed_addr_(landed_addr), sums_(sums) {}
 
-  // Rank 0: adds the sums of all senders to its own. A sender: sends its sums to rank 0, and may
-  // change them at once.
+  // Rank 0 adds all senders' sums to its own. A sender sends its sums, and may change them at once.
   // Invariant: rank 0's room holds sums of one tile. All of its threads have read them before it
   // arrives at `read`, and a sender waits for that before it sends the next tile's. So `landed`
   // never counts bytes of two tiles, and no thread is two phases late.
   // Neither wait needs products or sums of a later tile, so blocks do not wait in a circle.
   template <int SUMS>
   __device__ void send_or_add(float (&sums)[SUMS]) {
+    static_assert(SUMS * THREADS <= BLOCK_FLOATS, "else a sender writes into the next sender's room");
     if (k_rank_ > 0) {
       send(sums);
     } else {

@@ -3,8 +3,8 @@
 // The loading warp goes through the slices of K of all of its block's tiles, whichever consumer has
 // them, one tile after the other, as far ahead as there are stages for the slices. Of each
 // slice it loads the block's columns of B into this block and its rows of A into all blocks side by
-// side in N. It waits for `empty`. TMA's bytes signal `full`, those too that the blocks beside this
-// one load. It begins with the guessed tile, before it knows whether the guess holds.
+// side in N. It waits for `empty`. TMA's bytes signal `full`: of its own loads, and of the
+// neighbours' rows of A. It begins with the guessed tile, before it knows whether the guess holds.
 
 #pragma once
 
