@@ -283,8 +283,8 @@ __global__ void __launch_bounds__(THREADS, resident_blocks(BM))
 
 // [schedule]
 // Prints each block's tiles as group(tile_m,tile_n), by the kernel's walk with `sizes` in host memory.
-// Start and stride repeat the kernel's. Without --tile the harness passes tiles of 64x64 here, for a
-// small example, but tiles of 128x128, the first in main.cu's `tiles`, to `launch`.
+// Start and stride repeat the kernel's. Without --tile the harness passes a `shape` of 64x64, as its
+// example is small; `launch` gets 128x128, the first of main.cu's `tiles`.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape shape, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);

@@ -14,9 +14,9 @@ int main(int argc, char** argv) {
       .options = {"blocks", "tile", "print-schedule"},
       .tiles = {{128, 128}, {64, 64}},
       .own_sizes = gg::OwnSizes::always,
-      // The harness writes the descriptions on the host, from the groups' rows. Without this a check
-      // would also record a launch in a CUDA graph and launch the graph with other offsets, as it does
-      // from 05a on.
+      // The harness writes the descriptions on the host, from the groups' rows. If this were false, a
+      // check would also record a launch in a CUDA graph and launch the graph with other offsets, as it
+      // does from 05a on.
       .reads_offsets_on_host = true,
       .print_schedule = chapter::print_schedule,
   };
