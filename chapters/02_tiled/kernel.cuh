@@ -49,7 +49,7 @@ __device__ int swizzle_a(int kk, int r) {
   static_assert(BK<T> == 2 * VEC<T>, "kk / VEC is 0 or 1: one bit is flipped, or none");
   return r ^ (kk / VEC<T> * 16);  // a warp stores 16 rows, each at two kk, VEC apart
 }
-__device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // 8 lanes store every other 16 bytes
+__device__ inline int swizzle_b(int c) { return c ^ (c / 32 % 2 * 4); }  // if VEC is 8: lanes 8 floats apart
 static_assert(BM / 2 % 32 == 0 && BN / 2 % 64 == 0, "half a tile: no bit that is flipped or looked at");
 // [/swizzle]
 // [tile]
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   };
   // [/load]
   // [compute]
-  static_assert(BM == THREADS / 64 * 32 && BN == 128, "two warps to a row of the tile, each has 32 x 64");
+  static_assert(BM == THREADS / 64 * 32 && BN == 128, "two warps side by side, each has 32 x 64: r0, c0");
   // A micro-tile is 2 x 2 blocks of 4 x 4, half a tile apart: 8 lanes read 32 neighbours of b_tile.
   const int r0 = (warp / 2 * 4 + lane / 8) * 4, c0 = (warp % 2 * 8 + lane % 8) * 4;
   float acc[8][8] = {};
@@ -161,8 +161,8 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, const int32_t* 
     rows_max = std::max(rows_max, host_offsets[group + 1] - host_offsets[group]);
   }
   if (rows_max == 0) return;  // a grid of no blocks is an error, not an empty launch
-  // wide_b looks at the first B only: the caller ensures that b_group_stride is a multiple of VEC
-  // where N is, as in all sets. If not, loads of other B are misaligned. z: at most 65535 groups.
+  // wide_b tests the first B only: the caller ensures that b_group_stride is a multiple of VEC
+  // where N is, as in all sets, else loads of other B are misaligned. z: at most 65535 groups.
   const bool wide_a = k % VEC<T> == 0 && reinterpret_cast<uintptr_t>(a) % 16 == 0;
   const bool wide_b = n % VEC<T> == 0 && reinterpret_cast<uintptr_t>(b) % 16 == 0;
   const dim3 grid((rows_max + BM - 1) / BM, blocks_n, groups);
