@@ -83,8 +83,8 @@ def chapter_table(data: Data, chapter: Chapter, everything: bool = False) -> tup
         found = {(row.chapter, row.peer, row.variant, row.warm): row for row in rows}
         kernels = kernels_to_show(chapter, rows, found, fmt, default_d)
         if everything:
-            kernels += [(chapter.id, *each) for each in sorted({(row.peer, row.variant) for row in rows if row.variant in told_both(rows)},
-                                                               key=str)]
+            shared = shared_choices(rows)
+            kernels += [(chapter.id, *each) for each in sorted({(row.peer, row.variant) for row in rows if row.variant in shared}, key=str)]
         else:
             runs = {each: [found[(*each, warm)] for warm in (False, True) if (*each, warm) in found] for each in kernels}
             fastest = {}  # library for each type of D
@@ -133,7 +133,7 @@ def how_timed(chapter: Chapter, shown: list[Row], ratios: list[float]) -> str:
 def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, str, Choices, bool], Row], fmt: str,
                     default_d: dict[str, str]) -> list[tuple[str, str, Choices]]:
     """Chapter, peer and variant of each row that a chapter's table shows of one problem, where there is one."""
-    ours = [row for row in rows if row.chapter == chapter.id and row.variant not in told_both(rows)]
+    ours = [row for row in rows if row.chapter == chapter.id and row.variant not in shared_choices(rows)]
     others = sorted((row for row in ours if row.variant and not row.variant.off and not row.variant.d and row.timed),
                     key=lambda row: row.us_median)
     # Rows of which D has the inputs' type stand beside those of which it has the chapter's.
@@ -147,9 +147,9 @@ def kernels_to_show(chapter: Chapter, rows: list[Row], found: dict[tuple[str, st
             *((chapter.id, peer, same[0][2] if same else Choices()) for peer in peers)]
 
 
-def told_both(rows: list[Row]) -> set[Choices]:
-    """What a chapter's kernel and libraries beside it were told alike, such as accumulate: another operation than the chapter's
-    own, in rows of its own."""
+def shared_choices(rows: list[Row]) -> set[Choices]:
+    """The choices that a chapter's kernel and libraries beside it share, such as accumulate: they are another operation than the
+    chapter's own, and have rows of their own."""
     return {row.variant for row in rows if row.peer and row.variant.others}
 
 

@@ -181,7 +181,7 @@ class PublishedTest(unittest.TestCase):
         self.assertEqual(times["decode"]["03"], min(times["decode"][each] for each in front_page.MILESTONES))
         third, last = (next(row for row in self.data.of_set("decode")[0] if (row.chapter, row.peer) == (chapter, ""))
                        for chapter in ("03_tensor_cores", "07l_peak_hopper"))
-        self.assertTrue(results.within_noise(third, last), "the front page says level")
+        self.assertTrue(results.within_noise(third, last), "the front page says that nothing is gained after 03")
 
     def test_libraries_on_the_front_page(self):
         text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

@@ -169,6 +169,22 @@ class TablesTest(PlotsCase):
             self.assertIn(f"| {library} |", readme)
         self.assertNotIn("| cublas_loop |", (self.repo / "chapters/03_tensor_cores/README.md").read_text())
 
+    def test_choices_that_libraries_share(self):
+        """Rows of another operation, such as added to D, stand behind the chapter's own, with the libraries that ran beside
+        them; a README has none of them, and they are no later run of the chapter's own rows."""
+        m, added = SETS["prefill"][0], dict(date="2026-01-03")
+        save(self.data / "all.csv", [
+            row("01_naive", "prefill", m, 40), row("01_naive", "prefill", m, 50, peer="cublas_loop", kernel="cublas_loop"),
+            row("01_naive", "prefill", m, 90, kernel="grouped_gemm 128x64 accumulate", **added),
+            row("01_naive", "prefill", m, 80, kernel="cublas_loop accumulate", peer="cublas_loop", **added)])
+        self.fill(publish)
+        page, readme = ((self.repo / "chapters/01_naive" / name).read_text() for name in ("results.md", "README.md"))
+        labels = [line.split("|")[2].strip() for line in page.partition("## Measured")[2].splitlines() if line.startswith("| ")][2:]
+        later = "accumulate, of 2026-01-03 at 0123456789"
+        self.assertEqual(labels, ["01_naive", "cublas_loop", f"01_naive {later}", f"cublas_loop {later}"])
+        self.assertIn("| cublas_loop |", readme)
+        self.assertNotIn("accumulate", readme)
+
     def test_chapters_that_were_timed_in_turns(self):
         m, decode = SETS["prefill"][0], SETS["decode"][0]
 

@@ -94,7 +94,7 @@ TEST(TimeContestants, GiveTheTimeOfOneLaunch) {
   }
 }
 
-// A launch that adds to its output: the replay has one for each set, however short it is.
+// Where launches add to their output the replay makes one on each set, however short they are.
 TEST(TimeContestants, AddOnceInTheReplay) {
   for (const double us : {2000.0, 300.0, 5.0}) {
     for (const int sets : {1, 3}) {
