@@ -25,8 +25,8 @@ static_assert(THREADS <= 1024, "CUDA allows no larger block");
 
 // [kernel]
 // One group: `a` and `d` point to its first row, `b` to its weights, and it has `rows` rows.
-// __launch_bounds__ promises blocks of at most THREADS threads: the compiler then gives each thread
-// no more registers than a multiprocessor has for so many.
+// __launch_bounds__ promises blocks of at most THREADS threads, so the compiler limits a thread's
+// registers such that a block fits on a multiprocessor.
 template <class T>
 __global__ void __launch_bounds__(THREADS)
     grouped_gemm(const T* a, const T* b, T* d, int rows, int n, int k) {
@@ -62,7 +62,7 @@ void launch(const T* a, const T* b, T* d, const Offset* /*offsets*/, const int32
     const dim3 grid((rows + THREADS_Y - 1) / THREADS_Y, blocks_n);  // x: rows, y: columns
     grouped_gemm<<<grid, dim3(THREADS_X, THREADS_Y), 0, stream>>>(
         a + row_begin * k, b + group * b_group_stride, d + row_begin * n, rows, n, k);
-    GG_CHECK(cudaGetLastError());
+    GG_CHECK(cudaGetLastError());  // a refused launch; a later call reports an error in the kernel
   }
 }
 // [/launch]
