@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   T* d_tile = d + (row_begin + row0) * n + col0;
   const int k_tiles = (k + BK - 1) / BK;
 
-  // From a multiple of 128 bytes on, a row of slots lies in all 32 banks.
+  // From a multiple of 128 bytes on, 8 slots lie in all 32 banks.
   extern __shared__ __align__(128) unsigned char shared[];
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared);          // [STAGES][BM][BK], 48 KB, swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BK][BN], 48 KB, swizzled

@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(THREADS, resident_blocks(BM))
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
 
-  // From a multiple of 128 bytes on, a row of slots lies in all 32 banks.
+  // From a multiple of 128 bytes on, 8 slots lie in all 32 banks.
   extern __shared__ __align__(128) unsigned char shared[];
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared);          // [STAGES][BM][BK], swizzled
   const uint32_t b_tile_addr = a_tile_addr + STAGES * A_STAGE_BYTES;  // [STAGES][BK][BN], swizzled

@@ -41,7 +41,7 @@ constexpr int threads_for(int bm) {
 // Where a team is in the list of all tiles: group after group, in a group column after column.
 struct Walk {
   int tile;                                 // index in the whole list
-  int first_group = 0, tiles_m_before = 0;  // of the 32 looked at; rows of tiles before it
+  int first_group = 0, tiles_m_before = 0;  // lane 0's; rows of tiles of all groups before it
   int64_t row_begin = 0;                    // of the group found
   int group = 0, group_rows = 0, tiles_m = 0, tile_in_group = 0;
 
@@ -62,7 +62,7 @@ struct Walk {
         if (lane >= step) end += below;
       }
       end += tiles_m_before;
-      const unsigned after = __ballot_sync(~0u, tile < int64_t(end) * tiles_n);  // bit l: lane l's group
+      const unsigned after = __ballot_sync(~0u, tile < int64_t(end) * tiles_n);  // groups that end later
       if (after != 0) {
         const int owner = __ffs(after) - 1;
         group = first_group + owner;
@@ -81,14 +81,14 @@ struct Walk {
 
 // [swizzle]
 // Byte offset, in a slice with CHUNKS chunks to the row, of the chunk that has element c of row r.
-// Chunk x of row r lies in slot x ^ r % 8 of its row, with 4 chunks to the row in slot
-// x ^ r / 2 % 4, as two such rows share the 32 banks. So the same chunk of 8 rows, which ldmatrix
+// Chunk x of row r lies in slot x ^ r % 8 of its row. With 4 chunks to the row two rows fill 128
+// bytes, all 32 banks, and it is slot x ^ r / 2 % 4. So the same chunk of 8 rows, which ldmatrix
 // reads at once, lies in 8 different groups of 4 banks.
 template <int CHUNKS>
 __device__ int swizzle(int r, int c) {
   static_assert(CHUNKS % 8 == 0 || CHUNKS == 4,
                 "slot x is in the same banks in all rows, or in every second");
-  constexpr int ROWS = std::max(1, 8 / CHUNKS);  // in 128 bytes
+  constexpr int ROWS = std::max(1, 8 / CHUNKS);  // whose chunks have the same xor
   return (r * CHUNKS + (c / VEC ^ r / ROWS % (8 / ROWS))) * 16;
 }
 // [/swizzle]
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // Where the warp's part of the tile begins.
   const int warp_row = warp / WARPS_N * WM, warp_col = warp % WARPS_N * WN;
 
-  // From a multiple of 128 bytes on, a row of slots lies in all 32 banks.
+  // From a multiple of 128 bytes on, 8 slots lie in all 32 banks.
   extern __shared__ __align__(128) unsigned char shared[];
   const int team_off = team * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES);  // the second team's come after
   const uint32_t a_tile_addr = gg::ptx::shared_addr(shared) + team_off;  // [STAGES][BM][BK], swizzled
@@ -229,12 +229,12 @@ __global__ void __launch_bounds__(256, 1) grouped_gemm(const A* a, const B* b, D
   // [/team]
 
   // [tile]
-  // Tiles are counted in int. 2^31 tiles of 32 columns, in 4096 groups (the harness's most) of one
-  // row, have 128 GiB of D, nearly all of an H200's memory. With other tiles or groups D has more.
   // All warps of a team find the same tiles, so all come to the team's barriers equally often.
   // bar_sync relies on it: it counts threads, and does not know in which of its calls they are.
+  // int is enough for tiles: in 4096 groups, the harness's most, 2^31 tiles have 128 GiB of D or
+  // more, nearly all of an H200's memory: least if each group has one row, in tiles of 32 columns.
   const int workers = int(gridDim.x), tiles_n = (n + BN - 1) / BN;
-  Walk walk = {int(blockIdx.x) + team * workers};
+  Walk walk = {int(blockIdx.x) + team * workers};  // starts: 0 to stride - 1, one for each team
   for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += teams * workers) {
     const int row0 = walk.tile_in_group % walk.tiles_m * BM, col0 = walk.tile_in_group / walk.tiles_m * BN;
     // The group's rows and D's columns from the tile's corner on: fewer than the tile has, or more.

@@ -35,7 +35,7 @@ static_assert(BK * 2 == 128 && BOX_COLS * 2 == 128, "boxes have rows of 128 byte
 // Where a team is in the list of all tiles: group after group, in a group column after column.
 struct Walk {
   int tile;                                 // index in the whole list
-  int first_group = 0, tiles_m_before = 0;  // of the 32 looked at; rows of tiles before it
+  int first_group = 0, tiles_m_before = 0;  // lane 0's; rows of tiles of all groups before it
   int64_t row_begin = 0;                    // of the group found
   int group = 0, group_rows = 0, tiles_m = 0, tile_in_group = 0;
 
@@ -56,7 +56,7 @@ struct Walk {
         if (lane >= step) end += below;
       }
       end += tiles_m_before;
-      const unsigned after = __ballot_sync(~0u, tile < int64_t(end) * tiles_n);  // bit l: lane l's group
+      const unsigned after = __ballot_sync(~0u, tile < int64_t(end) * tiles_n);  // groups that end later
       if (after != 0) {
         const int owner = __ffs(after) - 1;
         group = first_group + owner;
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
   // Slices of this team's tiles before this one: they say which stage comes next, and which phase of
   // its mbarrier. 2^31 of them, each of 16 KB or more, would be 35 TB that one team loads.
   int slices_before = 0;
-  Walk walk = {int(blockIdx.x) + team * workers};
+  Walk walk = {int(blockIdx.x) + team * workers};  // starts: 0 to stride - 1, one for each team
   for (; walk.find(offsets, groups, BM, tiles_n); walk.tile += TEAMS * workers) {
     const int row0 = walk.tile_in_group % walk.tiles_m * BM, col0 = walk.tile_in_group / walk.tiles_m * BN;
     // The group's rows and D's columns from the tile's corner on: fewer than the tile has, or more.
