@@ -74,8 +74,8 @@ struct Walk {
 // [/find]
 
 // [swizzle]
-// Byte offset of element c of row r in a box with rows of 128 bytes, which TMA swizzles as chapter 03 did.
-// TMA takes r % 8 from bits 7 to 9 of the address, so boxes must start at multiples of 1024.
+// Byte offset, in a box with rows of 128 bytes, of the chunk with element c of row r. TMA swizzles as
+// chapter 03 did, with r % 8 from bits 7 to 9 of the address: so boxes begin at multiples of 1024.
 __device__ int swizzle(int r, int c) { return r * 128 + (c / 8 ^ r % 8) * 16; }
 // [/swizzle]
 
@@ -85,11 +85,11 @@ struct Stage {
 };
 
 // [copy]
-// One thread orders a slice: A's from (k0, a_row) on, B's from (col, k0, group) on, coordinates in
-// the order of the maps' dimensions. It announces all bytes, with the only arrival of the phase.
-// Elements outside a map's tensor become zeros, which count as bytes too. A box of A may go on into
-// rows that are not the group's: they are multiplied as well, but D's rows that need them are not
-// stored. Before the call all warps of the team have read the stage's old slice.
+// One thread orders a slice: A's from (k0, a_row), B's from (col, k0, group) on, dimension 0 first. It
+// announces all bytes, zeros outside a tensor too, with the only arrival of the phase. A box of A may
+// go on into rows that are not the group's: they are multiplied, but their sums are not stored.
+// Before the call all warps of the team have read the stage's old slice, and this thread has waited
+// for it: the old slice's phase has ended, and the announcement counts in the new one's.
 template <int BM, int BN>
 __device__ __forceinline__ void load_slice(Stage stage, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                            int k0, int a_row, int col, int group) {
@@ -195,6 +195,7 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   // The bytes that load_slice announces, and launch's team_bytes for each stage, are the sum of these.
   constexpr int A_STAGE_BYTES = BM * BK * 2, B_STAGE_BYTES = BK * BN * 2;
+  static_assert(sizeof(T) == 2, "bytes of an element are 2 here, and sizeof(T) in launch's maps");
   static_assert(TEAMS * STAGES * (A_STAGE_BYTES + B_STAGE_BYTES) <= 226 * 1024,
                 "a block of an H100 may have 227 KB, of which `full` and the alignment of `shared` take one");
   const int team = int(threadIdx.x) / THREADS, thread = int(threadIdx.x) % THREADS;
@@ -243,7 +244,6 @@ __global__ void __launch_bounds__(WORKER_THREADS, 1)
       return Stage{a_tile_addr + index * A_STAGE_BYTES, b_tile_addr + index * B_STAGE_BYTES,
                    team_full_addr + index * 8};
     };
-
     // Orders slice k_tile; thread 0 alone calls this. The harness allows under 2^31 rows: int will do.
     auto load = [&](int k_tile) {
       load_slice<BM, BN>(stage_of(k_tile), a_map, b_map, k_tile * BK, int(walk.row_begin) + row0, col0,
