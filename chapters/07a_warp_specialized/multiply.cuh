@@ -22,11 +22,13 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
   const int row_in_tile = C::BY_ROWS ? consumer * 64 : 0;  // where its sums begin
   const int col_in_tile = C::BY_ROWS ? 0 : consumer * C::SUM_COLUMNS;
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
+  // Both start where a swizzle's pattern of eight rows does: 64 and SUM_COLUMNS are multiples of 8.
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
   // [consumer]
-  // Relies on a wait for the products of the stage's slice. All lanes of this warp started them
-  // together, after copying the header: so none reads slice or header now, and one arrives for all.
+  // To be called after a wait for the products of the stage's slice. The lanes of this warp started
+  // them together, each after it had copied the header. We conclude, which PTX does not promise,
+  // that none reads slice or header any more: so one lane arrives for its warp.
   const auto release = [&](int stage) {
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
@@ -35,7 +37,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, int t
   for (int index = int(blockIdx.x); index < tiles; index += int(gridDim.x)) {
     // The tile's first slice has landed, and the header before it. The harness refuses K = 0.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-    const Tile tile = memory.headers[ring.stage];
+    const Tile tile = memory.headers[ring.stage];  // before all products, as `release` says
     // [/consumer]
     float sums[C::SUM_COLUMNS / 2];
     // [multiply]

@@ -23,6 +23,7 @@ __device__ __forceinline__ void multiply_tiles(T* d, const Memory& memory, TileR
   const int row_in_tile = C::BY_ROWS ? consumer * 64 : 0;  // where its sums begin
   const int col_in_tile = C::BY_ROWS ? 0 : consumer * C::SUM_COLUMNS;
   const gg::ptx::TileLayout layout = {.swizzle = gg::ptx::Swizzle::b128, .stride_bytes = 8 * ROW_BYTES};
+  // Both start where a swizzle's pattern of eight rows does: 64 and SUM_COLUMNS are multiples of 8.
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
   // To be called after a wait for the products of the stage's slice. wgmma is one operation of four
