@@ -9,7 +9,8 @@ namespace chapter {
 
 // [group]
 struct Group {
-  void* d;   // first element of D, a T (`schedule` is one for all T): launch_as gives both kernels the same
+  // First element of D, of the type T with which launch_as launches both `plan` and grouped_gemm.
+  void* d;
   int row0;  // first row, as the map of A counts: 0 in a map of the group's own
   int rows, n, k, ldd;
   GG_HD int tiles_m(int bm) const { return (rows + bm - 1) / bm; }
@@ -19,7 +20,8 @@ struct Group {
 };
 // [/group]
 
-// Prints which tiles each block computes, as group(tile_m,tile_n), in the order of Tiles::next.
+// Prints which tiles each block computes, as group(tile_m,tile_n). A block's first tile and the
+// step to its next one are also in Tiles and in multiply_tiles: all three must agree.
 inline void print_schedule(const int* sizes, int groups, gg::TileShape tile, int blocks) {
   for (int block = 0; block < blocks; ++block) {
     std::printf("block %d:", block);

@@ -29,8 +29,8 @@ template <class C, class T, class Offset>
 void launch_as(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, int groups, int n, int k,
                const GroupArrays<T>& arrays, int blocks, cudaStream_t stream) {
   static_assert(sizeof(T) == 2);  // so TMA's 16 bytes are 8 elements, here and in `plan`
-  // Packed groups: these are their maps, `packed` in grouped_gemm, and plan does not read them. Sizes of
-  // their own: these are `blanks` in plan, which makes maps from them, and grouped_gemm does not read them.
+  // If groups are packed, these are the maps of all A and all B: grouped_gemm loads with them, as
+  // `packed`. Otherwise they are blank maps: plan makes each group's maps from them, as `blanks`.
   const Maps maps = {gg::make_swizzled_map(a, {k, rows, 1}, {BK, C::BM, 1}),
                      gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})};
   const bool own_maps = arrays.sizes != nullptr;  // plan checks `sizes` instead
@@ -55,10 +55,9 @@ void launch(const T* a, const T* b, T* d, const Offset* offsets, int64_t rows, i
             const GroupArrays<T>& arrays, gg::TileShape tile, int blocks, cudaStream_t stream) {
   // [blank]
   if (arrays.sizes) {
-    // The host does not know the matrices. These values are made up, for blank maps: the driver wants an
-    // address and strides that are multiples of 16 bytes. The array of pointers has such an address,
-    // rows of 8 elements have such a stride. `plan` replaces address, sizes and stride, and uses
-    // neither this n nor this k, as its `sizes` is not null.
+    // Made-up values, for blank maps: the driver wants an address and strides that are multiples of
+    // 16 bytes. The array of pointers has such an address, rows of 8 elements such a stride. `plan`
+    // replaces address, row stride and dimensions 0 and 1, and reads neither this n nor this k.
     a = b = reinterpret_cast<const T*>(arrays.a_ptrs);
     rows = n = k = 8;
   }

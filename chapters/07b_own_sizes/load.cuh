@@ -17,9 +17,9 @@ namespace chapter {
 
 // Who: the loading warp. Its tiles, and the slices of each, are those of multiply_tiles, in the same
 // order: where one side counts a slice more, it waits for ever.
-// `own_maps`: groups have sizes of their own, and maps in `schedule`. Each `plan` changes these, so they
-// must be acquired. Otherwise `packed`, a __grid_constant__ parameter of the kernel, has the maps of all
-// groups' A and B. CUDA sees to it that TMA reads a launch's own parameters.
+// If `own_maps`, each group has its maps in `schedule`. `plan` changes these in each launch, so
+// they must be acquired. Otherwise `packed` has the maps of all A and all B. It is a
+// __grid_constant__ parameter of the kernel, so TMA reads this launch's maps without a fence.
 template <class C, class T>
 __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memory, Tiles<C, T> tiles) {
   Ring<C::STAGES> ring;
@@ -29,7 +29,7 @@ __device__ void load_tiles(const Maps& packed, bool own_maps, const Memory& memo
     // TMA gets a map's address, and cannot read a copy on a thread's stack. So this is a reference,
     // and both arms of ?: are lvalues.
     const Maps& maps = own_maps ? schedule.maps[tile.group] : packed;
-    const int matrix = own_maps ? 0 : tile.group;  // of B, as its map counts
+    const int matrix = own_maps ? 0 : tile.group;  // coordinate in dimension 2 of B's map
     if (own_maps) {
       // A block needs this once a launch for each map, but does not note which maps it has acquired.
       gg::ptx::fence_tensormap_acquire(&maps.a);

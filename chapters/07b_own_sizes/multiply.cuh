@@ -34,10 +34,12 @@ __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) 
   Ring<C::STAGES> ring;
   // The numbers that the loading warp's Tiles goes through: both sides must count the same slices.
   for (int index = int(blockIdx.x); index < tiles; index += int(gridDim.x)) {
+    // [header]
     // The tile's first slice has landed, and the header before it.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
     const Tile tile = memory.headers[ring.stage];  // before all products, as `release` says
     const int k_tiles = tile.slices();
+    // [/header]
     float sums[C::SUM_COLUMNS / 2];
     // [multiply]
     int last = 0;  // stage of the slice before, whose products may still run

@@ -31,8 +31,7 @@ template <class T>
 __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, const int* mnk, const int* ld,
                           Maps& shared) {
   // [maps]
-  // TMA wants no K of 0, and addresses and leading dimensions in whole 16 bytes. It would take a K
-  // that is no multiple of 8, but no such K is tested.
+  // A map's limits. TMA would take a K that is no multiple of 8 too, but that is not tested.
   GG_DEVICE_ASSERT(mnk[2] > 0 && mnk[2] % 8 == 0 && uintptr_t(a) % 16 == 0 && uintptr_t(b) % 16 == 0);
   GG_DEVICE_ASSERT(ld[0] % 8 == 0 && ld[1] % 8 == 0);
   const int lane = int(threadIdx.x) % 32;
@@ -41,8 +40,8 @@ __device__ void make_maps(const Maps& blanks, int g, const T* a, const T* b, con
     const uint32_t map_addr = lane == 0 ? a_addr : b_addr;
     (lane == 0 ? shared.a : shared.b) = lane == 0 ? blanks.a : blanks.b;
     gg::ptx::tensormap_replace_global_address(map_addr, lane == 0 ? a : b);
-    // Dimension 0 is K. Dimension 1 is rows: A has M = mnk[0], in lane 0, and B has N = mnk[1], in lane 1.
-    // Its stride is the distance of rows: lda = ld[0] in lane 0, ldb = ld[1] in lane 1.
+    // Lane 0 makes A's map: dimension 1, the rows, is M = mnk[0], and the row stride lda = ld[0].
+    // Lane 1 makes B's map: there they are N = mnk[1] and ldb = ld[1]. Dimension 0 is K in both.
     gg::ptx::tensormap_replace_global_dim<0>(map_addr, mnk[2]);  // TMA brings zeros for k from K on
     gg::ptx::tensormap_replace_global_dim<1>(map_addr, max(mnk[lane], 1));
     gg::ptx::tensormap_replace_global_stride<1>(map_addr, ld[lane] * int64_t(sizeof(T)));
@@ -70,7 +69,6 @@ __global__ void __launch_bounds__(PLANNERS, 1)
          int k, int groups, int bm, int bn) {
   const int thread = int(threadIdx.x), threads = int(blockDim.x), warp = thread / 32;
   __shared__ Maps of_warp[PLANNERS / 32];  // where a warp makes its group's maps
-  // [split]
   GG_DEVICE_ASSERT(!sizes || (int(gridDim.x) - 1) * threads / 32 >= groups);  // as plan_blocks has it
   if (blockIdx.x > 0) {
     const int g = (int(blockIdx.x) - 1) * threads / 32 + warp;
@@ -78,7 +76,6 @@ __global__ void __launch_bounds__(PLANNERS, 1)
     make_maps(blanks, g, a_ptrs[g], b_ptrs[g], sizes + 3 * g, leading_dims + 3 * g, of_warp[warp]);
     return;
   }
-  // [/split]
   // A thread describes one group of a batch; then all make prefix sums of their tiles, in steps of
   // 1, 2, 4 .. groups. `earlier`: tiles of the batches before.
   __shared__ int counts[PLANNERS];

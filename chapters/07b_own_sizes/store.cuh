@@ -9,10 +9,10 @@
 
 namespace chapter {
 
-// Who: a whole warpgroup. row_in_tile, col_in_tile: where its sums begin. T: of D.
-// The group's D is at a multiple of 4, its N and ldd are even (callers of launch() guarantee multiples
-// of 8): so a pair starts at a multiple of 4 bytes and lies in D or outside it. Rows from tile.rows on
-// and columns from tile.cols on are not the tile's, and are not written.
+// Who: a whole warpgroup. row_in_tile, col_in_tile: where its sums begin. T: D's element type.
+// The group's D is at a multiple of 4 bytes, its N and ldd are even (callers of launch() guarantee
+// multiples of 8). So a pair starts at a multiple of 4 bytes and lies in D or outside it. Rows from
+// tile.rows on and columns from tile.cols on are not the tile's, and are not written.
 template <class C, class T>
 __device__ void store_sums(const float (&sums)[C::SUM_COLUMNS / 2], const Tile& tile, int row_in_tile,
                            int col_in_tile) {
@@ -24,7 +24,9 @@ __device__ void store_sums(const float (&sums)[C::SUM_COLUMNS / 2], const Tile& 
     const int r = row_in_tile + warp * 16 + i / 2 % 2 * 8 + lane / 4;
     const int c = col_in_tile + i / 4 * 8 + lane % 4 * 2;
     const uint32_t pair = gg::ptx::cvt_rn_x2<T>(sums[i], sums[i + 1]);
+    // [store]
     if (r < tile.rows && c < tile.cols) *reinterpret_cast<uint32_t*>(d + int64_t(r) * tile.ldd + c) = pair;
+    // [/store]
   }
 }
 
