@@ -30,7 +30,7 @@ struct Mailbox {
   __device__ void send(const Tile& next, int phase) {
     // All have read the tile before.
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&received), phase ^ 1);
-    if (gg::ptx::elect()) {  // all lanes meet here, so no slow one finds `received` two phases on
+    if (gg::ptx::elect()) {  // all lanes meet here: a wait begun after the arrival might never end
       tile = next;
       gg::ptx::mbarrier_arrive(gg::ptx::shared_addr(&sent));
     }
@@ -39,7 +39,7 @@ struct Mailbox {
   // Who: a whole warp.
   // [receive]
   __device__ Tile receive(int phase) const {
-    // The tile is here. All lanes meet in __syncwarp, so no slow one finds `sent` two phases on.
+    // The tile is here. Lanes meet in __syncwarp: a wait begun after the arrival might never end.
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&sent), phase);
     const Tile next = gg::ptx::uniform(tile);
     __syncwarp();  // all lanes' reads of `tile` come before its place is given back
