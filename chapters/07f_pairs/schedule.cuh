@@ -85,7 +85,7 @@ class TileReceiver {
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
     tile = mailbox_.receive(phase_);
-    static_assert(C::COLUMNS == C::CLUSTER * C::BN);  // as tile_of counts
+    static_assert(C::COLUMNS == C::CLUSTER * C::BN);  // of a tile: BN columns for each rank
     tile.col0 += rank_ * C::BN;
     phase_ ^= 1;
     return tile.group >= 0;

@@ -90,7 +90,7 @@ class TileReceiver {
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
     tile = mailbox_.receive(phase_);
-    static_assert(C::COLUMNS == C::CLUSTER * C::BN);  // as tile_of counts
+    static_assert(C::COLUMNS == C::CLUSTER * C::BN);  // of a tile: BN columns for each rank
     tile.col0 += rank_ * C::BN;
     phase_ ^= 1;
     return tile.group >= 0;
@@ -150,7 +150,7 @@ class TileFinder {
     }
     tiles_m_end_ += tiles_m_before_;
   }
-  // The tile of this index. It is in the group of lane `owner`, which has rows.
+  // `owner`: lane of the tile's group, which has rows. `before`: sum of tiles_m_ before that group.
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);

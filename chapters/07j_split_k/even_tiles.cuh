@@ -16,16 +16,16 @@ template <class C>
 __device__ int tiles_in_column(int rows) {
   constexpr int MOST_ROWS = C::BM;
   static_assert(MOST_ROWS <= C::BM, "a stage has room for BM rows, and maps.a ends with BM rows");
-  static_assert(MOST_ROWS % STEP == 0, "else tiles of MOST_ROWS might lack room for the last step");
+  static_assert(MOST_ROWS % STEP == 0, "else a tile might have over MOST_ROWS rows");
   static_assert(MOST_ROWS >= STEP, "else there might be more tiles than steps");
   return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
 // [/count]
 
 // Returns a tile of a group. tile_in_group counts the group's tiles from 0 on, column by column;
-// each column is C::COLUMNS wide. The group's steps are spread over the tiles of a column: no tile
-// has two more than another. begin, rows: the group's first row in A, and how many, at least 1.
-// tiles_m: must be tiles_in_column(rows), else a tile may have no rows, or over BM.
+// each column is C::COLUMNS wide. The group's steps are spread over the tiles of a column, whose
+// widths differ by one step at most. begin, rows: the group's first row in A, and how many, at
+// least 1. tiles_m: must be tiles_in_column(rows), else a tile may have no rows, or over BM.
 // [even]
 template <class C>
 __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tile_in_group) {

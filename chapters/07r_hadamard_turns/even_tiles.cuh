@@ -18,7 +18,7 @@ template <class C>
 __device__ int tiles_in_column(int rows) {
   constexpr int MOST_ROWS = C::BM;
   static_assert(MOST_ROWS <= C::BM, "a stage has room for BM rows, and maps.a ends with BM rows");
-  static_assert(MOST_ROWS % STEP == 0, "else tiles of MOST_ROWS might lack room for the last step");
+  static_assert(MOST_ROWS % STEP == 0, "else a tile might have over MOST_ROWS rows");
   static_assert(MOST_ROWS >= STEP, "else there might be more tiles than steps");
   return (rows + MOST_ROWS - 1) / MOST_ROWS;
 }
@@ -28,9 +28,9 @@ __device__ int tiles_in_column(int rows) {
 // within a band column by column. A band has up to BAND tiles of every column, so tiles under way
 // at a time need fewer rows of A and of B than if whole columns were counted, and the L2 may have
 // room for them. Any order is right in which each tile_in_group gives another tile. tiles_n:
-// columns, each C::COLUMNS wide. Steps are spread over the tiles of a column: no tile has two more
-// than another. begin, rows: the group's first row in A, and how many, at least 1. tiles_m: must
-// be tiles_in_column(rows), else a tile may have no rows, or over BM.
+// columns, each C::COLUMNS wide. Steps are spread over the tiles of a column, whose widths differ
+// by one step at most. begin, rows: the group's first row in A, and how many, at least 1. tiles_m:
+// must be tiles_in_column(rows), else a tile may have no rows, or over BM.
 // [even]
 template <class C>
 __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tiles_n, int tile_in_group) {
