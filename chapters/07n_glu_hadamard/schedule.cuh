@@ -144,7 +144,7 @@ class TileFinder {
   // [piece]
   __device__ Tile find(int index) {
     const bool cut = index >= whole_tiles_;                  // into pieces_ pieces, maybe only one
-    const int piece_index = cut ? index - whole_tiles_ : 0;  // among the pieces of all tiles
+    const int piece_index = cut ? index - whole_tiles_ : 0;  // among all pieces of the last round
     const int piece = piece_index % pieces_;                 // of its tile
     // For a whole tile this is `index`, for piece_index is 0. For a piece it is
     // whole_tiles_ + piece_index / pieces_: each tile of the last round has `pieces_` indices.
@@ -152,17 +152,18 @@ class TileFinder {
     const int tile_index = index - piece_index + piece_index / pieces_;
     const Tile tile = find_uncut(tile_index);
     if (!cut || tile.group < 0) return tile;
-    // pieces_ * piece_rows is at least tile.rows, so each row is in one piece. Later pieces may be
-    // left with fewer rows, or none.
+    // Each row is in one piece, as pieces_ * piece_rows is at least tile.rows. No piece is wider
+    // than its tile, so none has over BM rows. As pieces are whole steps, only the last one with
+    // rows may have a step that is not full. Those after it have no rows.
     const int piece_rows = round_up((tile.rows + pieces_ - 1) / pieces_, STEP);
     const int rows_above = min(piece * piece_rows, tile.rows);  // in the pieces before it
     return {tile.group, tile.row0 + rows_above, min(piece_rows, tile.rows - rows_above), tile.col0};
   }
   // [/piece]
   // [plan]
-  // Plans the last round: each of its tiles is cut into the same number of pieces, at most `workers` in
-  // all, so that they are one round. From now on each index from whole_tiles_ on is a piece's. Who: the
-  // scheduling warp of each worker, a whole warp, for itself. Before: `find` was only called for
+  // Plans the last round: each of its tiles is cut into the same number of pieces. They are at most
+  // `workers` in all, for speed: one round. From now on indices from whole_tiles_ on are pieces'.
+  // Who: the scheduling warp of each worker, a whole warp. Before: `find` was only called for
   // this worker's first tile, or not at all.
   // Any plan must guarantee:
   // - whole_tiles_ is `workers` or more. Else a first tile, sent or guessed before the plan, is cut as well,
@@ -184,9 +185,9 @@ class TileFinder {
     // So at least `workers`.
     whole_tiles_ = (all_tiles - 1) / workers * workers;
     const int last_tiles = all_tiles - whole_tiles_;
-    // For an average tile: how many pieces have room in the round, then the fewest steps of a piece
-    // for which so many suffice, then how many of them have rows. No divisor is 0: there are rows,
-    // and 1 to `workers` tiles are left. Any pieces_ from 1 on gives the right D, as `find` says.
+    // For an average tile. most_pieces: how many have room in the round. steps_of_piece: the fewest
+    // with which they have all its steps. pieces_: how many of them have rows; any from 1 on gives
+    // the right D (`find`). No divisor is 0: there are rows, and 1 to `workers` tiles are left.
     const int average_steps = (offsets_[groups_] - 1) / tiles_m / STEP + 1;
     const int most_pieces = workers / last_tiles;
     const int steps_of_piece = (average_steps + most_pieces - 1) / most_pieces;
