@@ -25,9 +25,11 @@ inline int next_counter() {
 // its own number as its first index, so claims begin at `workers`.
 // `tiles`: how many indices have a tile: 0 to tiles - 1. All workers of a launch must pass the same.
 // Before: griddepcontrol_wait, so that the 0 is visible that the counter's last launch wrote.
-// Relies on: a worker claims once for each index below `tiles` that it got, and not again. So there
-// are `tiles` claims, also with more workers than tiles. They return `workers` to
-// workers + tiles - 1, each once, and a worker's indices grow. The last one sets the counter to 0.
+// Relies on: all workers of a launch claim, or none. One that took tiles in turn would take indices
+// that others claim. Each claims once for each index below `tiles` that it got, its first one too,
+// and not again. So there are `tiles` claims, also with more workers than tiles. They return
+// `workers` to workers + tiles - 1, each once, and a worker's indices grow. The last one sets the
+// counter to 0.
 // Danger: nothing checks that. With `tiles` too large, or too few claims, the counter is not set
 // to 0, and a later launch that has it may leave tiles out. With `tiles` too small, or too many
 // claims, it is set to 0 while others still claim. Then tiles are made twice, which is wrong where
