@@ -42,7 +42,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       const auto sfa_desc = gg::ptx::tcgen05_desc_scales(memory.sfa_tile_addr + stage * C::SFA_BYTES);
       const auto sfb_desc = gg::ptx::tcgen05_desc_scales(memory.sfb_tile_addr + stage * C::SFB_BYTES);
       gg::ptx::tcgen05_cp_32x128b_warpx4(memory.sfa, sfa_desc);
-      for (int i = 0; i < C::BN / ATOM_ROWS; ++i) {
+      for (int i = 0; i < C::BN / ATOM_ROWS; ++i) {  // as many atoms as SFB's box has
         gg::ptx::tcgen05_cp_32x128b_warpx4(gg::ptx::tmem_at(memory.sfb, 0, i * ATOM_COLUMNS),
                                            gg::ptx::tcgen05_advance(sfb_desc, i * ATOM_BYTES));
       }
