@@ -127,14 +127,14 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
     // [/start]
     float registers[C::PAIRS][C::BM / 2];
     const auto do_tile = [&]<int WIDTH>(std::integral_constant<int, WIDTH>) {
-      // The sums of PAIR 0 and of PAIR 1, 64 columns each. All widths use the same registers.
+      static_assert(C::PAIRS == 2);  // PAIR 0 left, PAIR 1 right; all widths use these registers
       auto& left = reinterpret_cast<float(&)[WIDTH / 2]>(registers[0]);
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       // [loop]
       turns.wait(consumer);
-      // 192 zeros are 96 machine instructions, while the other's last slice is multiplied. With them
-      // ptxas may reuse a register once the epilogue has read its sum. 07m's first wgmma ignores sums
-      // by a false predicate, but to ptxas it reads them: all might stay until the epilogue's end.
+      // 192 zeros are 96 machine instructions, while the other's last slice is multiplied. So no
+      // sum is read after its epilogue, and ptxas may reuse its register there. 07m's first wgmma
+      // ignores old sums by a predicate, but to ptxas it reads them: all might be kept for it.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before

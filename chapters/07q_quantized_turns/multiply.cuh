@@ -115,9 +115,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       // [loop]
       turns.wait(consumer);
-      // 128 zeros are 64 machine instructions, while the other's last slice is multiplied. With them
-      // ptxas may reuse a register once the epilogue has read its sum. 07m's first wgmma ignores sums
-      // by a false predicate, but to ptxas it reads them: all might stay until the epilogue's end.
+      // 128 zeros are 64 machine instructions, while the other's last slice is multiplied. So no
+      // sum is read after its epilogue, and ptxas may reuse its register there. 07m's first wgmma
+      // ignores old sums by a predicate, but to ptxas it reads them: all might be kept for it.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before

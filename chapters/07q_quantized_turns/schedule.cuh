@@ -107,7 +107,6 @@ class TileReceiver {
         holds_(holds),
         none_in_mailbox_(guess.nothing_sent(holds)) {}
 
-  // [first]
   // Who: a whole warp, before `next`. False: there is no tile.
   __device__ bool first(Tile& tile) {
     if (!holds_ || mailbox_ > 0) return next(tile);
@@ -117,6 +116,7 @@ class TileReceiver {
     tile = gg::ptx::uniform(guess_.tile);  // its col0 is this block's already
     return tile.group >= 0;
   }
+  // [next]
   // Who: a whole warp. False: there is no other tile.
   __device__ bool next(Tile& tile) {
     if (none_in_mailbox_) return false;
@@ -125,7 +125,7 @@ class TileReceiver {
     mailbox_ = (mailbox_ + step_) % C::CONSUMERS;
     return tile.group >= 0;
   }
-  // [/first]
+  // [/next]
 
  private:
   Mailbox<C::BLOCKS> (&mailboxes_)[C::CONSUMERS];
@@ -299,13 +299,11 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
     Tile tile;
     do {
       if (claims) {
-        // Let i be the number of the tile to claim. Its index is claimed only after the loading
-        // warps and a consumer have read tile i - 1: an index claimed earlier would be bound to
-        // this worker, though another one may be idle first. The loading warps want tile i only
-        // after all loads of tile i - 1, so there is time. One claim for each index that was found,
-        // with rows or not: `claim` relies on it. Tile i - 1 is in the other mailbox, and has been
-        // read when that mailbox is empty for the next message, whose phase wait_received takes. If
-        // the guess holds, tile 0 was not sent, and the first wait returns at once.
+        // Tile i is claimed only after the loading warps and a consumer have read message i - 1, in
+        // the other mailbox: an index claimed earlier would be bound to this worker, though another
+        // one may be idle first. The loading warps want tile i when all loads of tile i - 1 are
+        // started. If the guess holds, no message 0 was sent, and the first wait returns at once.
+        // One claim for each index that was found, with rows or not: `claim` relies on it.
         mailboxes[mailbox ^ 1].wait_received(phases >> (mailbox ^ 1) & 1);
         index = claim(counter, workers, indices);
       } else {
