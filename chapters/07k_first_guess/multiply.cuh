@@ -55,10 +55,11 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, T* d, c
   // [discard]
   if (!holds) {
     // Releases the guessed slices, if any, unmultiplied: the loading warp needs their stages for
-    // the found tile. Each must have landed: TMA must not write to a block that has ended.
-    // Only the first warp waits, whose threads release: the next slice may land after a release,
-    // which ends phase 1, and a warp that looked for phase 0 only then would wait for phase 2.
-    // In the main loop no release comes before all four have waited.
+    // the found tile. Each must have landed: else `full` gets a second arrival in phase 0, that for
+    // a found slice; and without a found tile the block would end while TMA writes to it.
+    // Only the first warp waits, whose threads release. After that the found slice may land, and
+    // phase 1 ends: a warp that began to wait for parity 0 so late would wait for phase 2. In the
+    // main loop no release comes before all four have waited.
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp % 4 > 0) continue;
       gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);

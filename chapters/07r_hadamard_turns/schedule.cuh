@@ -272,7 +272,7 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
   // [begin]
   static_assert(C::CONSUMERS == 2);  // mailbox ^ 1 is the other one
   const bool holds = guess.holds(offsets);
-  if (guess.nothing_sent(holds)) return;  // in all workers alike, so no claim is missing
+  if (guess.nothing_sent(holds)) return;  // all workers do: one tile each at most, so none claims
   const int workers = int(gridDim.x) / C::BLOCKS;
   TileFinder<C> finder(offsets, groups, n);
   int index = int(blockIdx.x) / C::BLOCKS;
