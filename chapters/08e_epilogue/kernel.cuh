@@ -65,7 +65,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   // A cluster barrier is .aligned: a warp's lanes execute it together. ptxas joins them again after
   // `thread == 0`; PTX does not promise it. If single lanes do more above, add a __syncwarp here.
   gg::ptx::cluster_arrive();
-  gg::ptx::cluster_wait();  // the barriers and tensor memory of both blocks are there
+  gg::ptx::cluster_wait();  // both blocks have started, and their barriers and tensor memory are there
   // [columns]
   memory.sums = sums_slot;
   memory.sfa = gg::ptx::tmem_at(memory.sums, 0, ACCUMULATORS * BN);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The loading warp of each block brings its rows of A, half of the columns of B, and scales to shared memory,
-// as far ahead as there are stages.
-// It waits for `empty`. TMA's bytes, those of both blocks, signal rank 0's `full`.
+// as far ahead as there are stages. It waits for its block's `empty`. Rank 0's arrival and TMA's
+// bytes, those of both blocks, end a phase of rank 0's `full`.
 
 #pragma once
 
@@ -27,7 +27,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / CTA_GROUP);
-    const int sfa_row = row0 / ATOM_ROWS;  // this block's row of atoms; sfb_row is the tile's first
+    const int sfa_row = row0 / ATOM_ROWS;  // row0, col0, sfa_row: this block's; sfb_row: the tile's first
     // [weights]
     // A reference: TMA reads the map where it lies, and cannot read a thread's copy.
     const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
