@@ -91,7 +91,7 @@ struct alignas(16) Tile {
 static_assert(Tile{0, 1, 2, 3}.row0 == 1 && Tile{0, 1, 2, 3}.rows == 2 && Tile{0, 1, 2, 3}.col0 == 3);
 
 // Warp codes: of[row][h][w] is the scale code that the 16 columns of warp w in half h alone would
-// give this row. Quantiser::codes_of_warps loads the codes of the four warps as one word.
+// give this row. Quantiser::codes_of_warps loads a half's four as a word, and asserts 2 and 4.
 template <int ROWS>
 struct alignas(4) WarpCodes {
   unsigned char of[ROWS][2][4];

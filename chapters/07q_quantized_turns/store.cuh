@@ -29,7 +29,7 @@ class BoxStore {
   // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 16
   // columns are one chunk.
   __device__ void take(Output output, int box, int half, const uint32_t (&reg)[4]) {
-    static_assert(STEP == 32);  // one stmatrix
+    static_assert(STEP == 32 && WARP_COLUMNS == 16 && HALF == 4 * WARP_COLUMNS);  // one stmatrix
     const int lane = thread_ % 32, warp = thread_ / 32;
     gg::ptx::stmatrix_x4_trans(box_addr(output, box) + swizzled(lane, half * 4 + warp), reg);
   }
@@ -51,8 +51,8 @@ class BoxStore {
     }
   }
   // [/send]
-  // Who: all threads of the consumer. Thread 0, which sends, waits until TMA has read all that it has
-  // sent. The others do not wait: a bar_sync must follow before they `take`.
+  // Who: all threads of the consumer. Thread 0 waits until TMA has read all that was sent: no other
+  // thread can, since none sends. So a bar_sync must follow before the others `take`.
   __device__ static void wait_until_read() {
     if (threadIdx.x % 128 == 0) gg::ptx::bulk_wait_group_read<0>();
   }
