@@ -23,7 +23,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
   Ring<ACCUMULATORS> accumulator;
   for (Tile tile; tiles.next(tile);) {
     // From here on one lane, which alone counts in `ring` and `accumulator`. No instruction of the
-    // whole warp may stand below: the others wait in the next `tiles.next`.
+    // whole warp may stand below: the others wait in the next `tiles.next`, or at the
+    // __syncwarp in kernel.cuh.
     if (!elected) continue;
     // The sums that were here have been read, in both blocks. The fence after the wait for `full`, which
     // follows, serves this wait too.
