@@ -25,7 +25,7 @@ struct Operands {      // of the epilogue, and where its results go
   Format d_format;
 };
 
-// A storing thread's row of a tile.
+// A storing thread's row of a tile. It refers to the kernel's `Operands`: no thread has a copy.
 class Epilogue {
  public:
   __device__ Epilogue(const Operands& operands, const Tile& tile, int row, int n)

@@ -35,7 +35,7 @@ struct Operands {      // of the epilogue, and where its results go
   const float* norm_const;  // [1], above 0: a factor of all scales; read only if there is sfd_row
 };
 
-// A storing thread's row of a tile.
+// A storing thread's row of a tile. It refers to the kernel's `Operands`: no thread has a copy.
 class Epilogue {
  public:
   // `first_col`: of D, of the part that comes first.

@@ -44,7 +44,7 @@ struct Operands {      // of the epilogue, and where its results go
   int64_t rows;             // of D, those after the last group too: `launch`'s rows
 };
 
-// A storing thread's row of a tile.
+// A storing thread's row of a tile. It refers to the kernel's `Operands`: no thread has a copy.
 class Epilogue {
  public:
   // `first_col`: of D, of the part that comes first.
