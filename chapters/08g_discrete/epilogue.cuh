@@ -77,7 +77,7 @@ class Epilogue {
     const uint32_t largest = gg::epilogue::largest_magnitude(v);
     largest_ = gg::epilogue::amax_with(largest_, largest);
     // [/largest]
-    if (operands_.sfd_row) quantise(v, largest, col);
+    if (operands_.sfd_row) quantise(v, largest, col);  // v becomes v * q, after amax has v
     store_part(operands_.d_format, operands_.d, int64_t(row_) * n_ + col, v, cols);
   }
 

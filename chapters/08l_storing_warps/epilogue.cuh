@@ -82,7 +82,7 @@ class Epilogue {
     const uint32_t largest = gg::epilogue::largest_magnitude(v);
     largest_ = gg::epilogue::amax_with(largest_, largest);
     // [/largest]
-    if (operands_.sfd_row) quantise(v, largest, col);
+    if (operands_.sfd_row) quantise(v, largest, col);  // v becomes v * q, after amax has v
     // All lanes agree on `cols`. The box begins in lane 0's row. D's type is that of Output's constructor.
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row_ - int(threadIdx.x) % 32, col);
   }
