@@ -29,7 +29,8 @@ struct Weights {                   // dense, one tensor of all groups' B, one of
 __device__ WeightMaps discrete_maps[MAX_GROUPS];
 
 // Warp g of the grid makes group g's maps, of the addresses that are in b_ptrs and sfb_ptrs now, and
-// releases them. load_tiles acquires them. Blocks have whole warps, no more than of_warp has room for.
+// releases them; load_tiles acquires them. A block has whole warps, no more than of_warp has room
+// for: make_maps, which launches it, asserts both.
 __global__ void __launch_bounds__(PLANNERS, 1)
     make_discrete_maps(const __grid_constant__ WeightMaps patterns, const void* const* b_ptrs,
                        const void* const* sfb_ptrs, int groups) {
@@ -85,8 +86,9 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   static_assert(C::STAGE_BYTES ==
                 (BLOCK_ROWS + BN / CTA_GROUP) * ROW_BYTES + (1 + CTA_GROUP) * C::ATOMS * ATOM_BYTES);
   // [patterns]
-  // `together`: groups in one map, which load.cuh's `matrix` counts. A pattern is a map of a single
-  // group, at some valid address, here A's or SFA's, which make_discrete_maps replaces.
+  // A pattern is the map of a single group, but at the address of A or SFA, as the driver wants a
+  // valid one: make_discrete_maps replaces it. `together`: how many groups a map describes;
+  // load.cuh's `matrix` is the number of one of them.
   const bool discrete = !weights.b;
   const int together = discrete ? 1 : groups;
   Maps maps = {};

@@ -30,7 +30,8 @@ struct Weights {                   // dense, one tensor of all groups' B, one of
 __device__ WeightMaps discrete_maps[MAX_GROUPS];
 
 // Warp g of the grid makes group g's maps, of the addresses that are in b_ptrs and sfb_ptrs now, and
-// releases them. load_tiles acquires them. Blocks have whole warps, no more than of_warp has room for.
+// releases them; load_tiles acquires them. A block has whole warps, no more than of_warp has room
+// for: make_maps, which launches it, asserts both.
 __global__ void __launch_bounds__(PLANNERS, 1)
     make_discrete_maps(const __grid_constant__ WeightMaps patterns, const void* const* b_ptrs,
                        const void* const* sfb_ptrs, int groups) {
@@ -83,8 +84,9 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   };
   // How many atoms so many rows take. `sfb_rows` of load.cuh is atoms_of(n).
   const auto atoms_of = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
-  // `together`: groups in one map, which load.cuh's `matrix` counts. A pattern is a map of a single
-  // group, at some valid address, here A's or SFA's, which make_discrete_maps replaces.
+  // A pattern is the map of a single group, but at the address of A or SFA, as the driver wants a
+  // valid one: make_discrete_maps replaces it. `together`: how many groups a map describes;
+  // load.cuh's `matrix` is the number of one of them.
   const bool discrete = !weights.b;
   const int together = discrete ? 1 : groups;
   Maps maps = {};

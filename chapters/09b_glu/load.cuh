@@ -29,11 +29,12 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / CTA_GROUP);
     const int sfa_row = row0 / ATOM_ROWS;  // row0, col0, sfa_row: this block's; sfb_row: the tile's first
     // [weights]
-    // A reference: TMA reads the map where it lies, and cannot read a thread's copy.
+    // A reference, and both arms of ?: are lvalues: TMA cannot read a thread's copy of a map.
     const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
-    const int matrix = maps.discrete ? 0 : tile.group;  // the group's, in its map
+    const int matrix = maps.discrete ? 0 : tile.group;  // the group's number in its map
     if (maps.discrete) {
-      // The lane that loads must, once in a block for each map. All lanes, for each tile, is simpler.
+      // The lane that loads needs this once a launch for each map. The warp does not note which
+      // maps it has acquired, so all lanes do it, for each tile.
       gg::ptx::fence_tensormap_acquire(&weights.b);
       gg::ptx::fence_tensormap_acquire(&weights.sfb);
     }
