@@ -58,7 +58,9 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
       gg::ptx::mbarrier_init(memory.ready_addr + stage * 8, 1);
     }
     gg::ptx::mbarrier_init(memory.taken_addr, CTA_GROUP * STORE_WARPS);
-    mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 1);  // who store and load, and who multiplies
+    // Readers: the warps to which the roles below pass `tiles`. They store or load in each block,
+    // and multiply in rank 0.
+    mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 1);
     gg::ptx::fence_mbarrier_init();
   }
   if (warp == MULTIPLIER) {

@@ -75,8 +75,9 @@ struct Mailbox {
     gg::ptx::mbarrier_wait_parity(gg::ptx::shared_addr(&full[ring.stage]), ring.phase);
     const int received = number[ring.stage];
     __syncwarp();  // all lanes have left the wait and begun to load
-    // The arrival must not overtake the load: a later number could overwrite this one. `has_come` is true
-    // for each number, as none is negative, and cannot be answered before the number is loaded.
+    // The arrival must not overtake a load: a later number could overwrite this one. `has_come` is
+    // true for each number, as none is negative, but unknown until this lane's load has returned.
+    // The machine code (CUDA 13.0) loads for all lanes at once: then the others' have, too.
     if (gg::ptx::elect() && gg::ptx::has_come(received)) {
       gg::ptx::mbarrier_arrive(gg::ptx::mapa(gg::ptx::shared_addr(&empty[ring.stage]), 0));
     }
@@ -87,6 +88,7 @@ struct Mailbox {
 
 // The scheduling warp, of rank 0: hands out tile after tile until there is none.
 // It waits for the mailbox's `empty` and signals `full` of both blocks.
+// `tiles` must be the readers' count_: so all end with the same number.
 __device__ inline void schedule_tiles(Mailbox& mailbox, int tiles, bool dynamic) {
   const int lane = int(threadIdx.x) % 32;
   int number = -1, in_turn = int(blockIdx.y);  // sent last; to send next without claims
