@@ -20,8 +20,8 @@ class Output {
  public:
   static constexpr int BOX_ROWS = 32;  // one for each lane
 
-  // `shared`: OUTPUT_BYTES of this warp's own, at a multiple of 1024. Boxes are sized for `format`.
-  // Each call of `store` names a tensor. Its elements must have as many bits: nothing checks it.
+  // `shared`: this warp's OUTPUT_BYTES, at a multiple of 1024. Boxes are sized for `format`. A call
+  // of `store` with a wider one would write past its box: nothing here checks it.
   __device__ Output(unsigned char* shared, Format format)
       : shared_(shared), box_bytes_(BOX_ROWS * PART * gg::format_info(format).bits / 8) {}
 
@@ -59,15 +59,15 @@ class Output {
   }
 
  private:
-  // Rounds this lane's row and writes it to the box, each chunk to where TMA's swizzle has it. TMA goes
-  // by the address, `write` by the lane: the same, as each box begins a pattern of the swizzle.
+  // Rounds this lane's row and writes it to the box, each chunk to where TMA's swizzle has it. TMA
+  // swizzles by address, `write` by offset in the box: as each box begins a pattern, they agree.
   // [write]
   template <Format D>
   __device__ static void write(unsigned char* box, const float (&v)[PART]) {
     constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>, CHUNKS = PART / IN_WORD / 4;  // of a row
     static_assert(OUTPUT_BYTES % (BOX_ROWS * CHUNKS * 16) == 0);  // whole boxes: `store` relies on it
-    static_assert(BOX_ROWS % 8 == 0);  // after 8 rows the swizzle repeats: each box begins a pattern
-    // TMA xors into a chunk's number bits 7 and up of where the row begins, lane * CHUNKS * 16.
+    static_assert(BOX_ROWS == 32);  // one for each lane; four patterns of 8: each box begins one
+    // TMA xors a chunk's number with bits 7 and up of the row's offset, lane * CHUNKS * 16.
     const int lane = int(threadIdx.x) % 32, swizzle = lane * CHUNKS / 8 % CHUNKS;
     auto* row = reinterpret_cast<uint4*>(box) + lane * CHUNKS;
 #pragma unroll
