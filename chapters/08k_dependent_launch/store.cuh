@@ -26,18 +26,20 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     // Columns to visit: D's, and those from N on whose codes share a word with D's.
     const int cols = min(BN, (n - tile.col0 + WORD_COLUMNS - 1) / WORD_COLUMNS * WORD_COLUMNS);
-    // So `cols` is whole words, as epilogue.cuh counts their parts, and whole reads, of two parts each: with
-    // one part `first` could be negative, and no warp would arrive at `taken`.
+    // So `cols` is whole words, as epilogue.cuh counts their parts, and whole reads. With one part
+    // `first` would be negative in accumulator 0, and no warp would arrive at `taken`.
     static_assert(WORD_COLUMNS % (2 * PART) == 0);
     // [order]
-    // Read 0 has the columns that the next tile's products overwrite: accumulator 0 has them at its
-    // end, accumulator 1 at its beginning.
+    // Read 0, of 2 * PART columns, has those to be visited that the next tile's products overwrite:
+    // accumulator 0 has them at its end, accumulator 1 at its beginning.
     const bool down = accumulator.stage == 0;
     const int first = down ? cols - 2 * PART : 0, step = down ? -2 * PART : 2 * PART;
     // [/order]
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + r, n, tile.col0 + first);
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
+    // Downwards the loop ends below 0, upwards at `cols`. A read is two loads and two calls of
+    // `apply`, as wide as `first`, `step` and config.cuh's assertion on SHARED_COLUMNS have it.
     for (int c0 = first; c0 >= 0 && c0 < cols; c0 += step) {
       uint32_t parts[2][PART];  // of the row
       // An accumulator begins where multiply.cuh puts the tile's sums.
@@ -56,6 +58,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       }
       // [/taken]
       const int col = tile.col0 + c0;
+      // `apply` loads the bias of the next part ahead: its last argument is that part's column.
       epilogue.apply(parts[0], col, col + PART);
       epilogue.apply(parts[1], col + PART, col + step);
     }

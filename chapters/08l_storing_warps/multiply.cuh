@@ -27,8 +27,8 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
     // of the whole warp may stand below: the others wait in the next `tiles.next`.
     if (!elected) continue;
     // [taken]
-    // This is tile i. All of tile i - 2 has been read, and of tile i - 1 the columns that it shares with this
-    // one. The fence after the wait for `full`, which follows, serves this wait too.
+    // This is tile i. After this wait all of tile i - 2 has been read, and the columns that
+    // tile i - 1 shares with this one. The fence after the wait for `full` serves this wait too.
     gg::ptx::mbarrier_wait_parity(memory.taken_addr, taken.phase ^ 1);
     taken.next();
     // Where accumulator 0 or 1 begins, as store.cuh has it too.
