@@ -26,8 +26,8 @@ __device__ struct {
 // One block writes the schedule. A thread counts the tiles of a group of the batch; then all make
 // prefix sums, in steps of 1, 2, 4 .. groups.
 __global__ void __launch_bounds__(PLANNERS, 1) plan(const int* ends, int n, int groups, int bm, int bn) {
-  // Blocks of grouped_gemm may start where there is room. This orders no memory: the wait in
-  // kernel.cuh keeps them from reading an old schedule.
+  // When all blocks of `plan` are here, grouped_gemm's may start where there is room: so it stands
+  // first. It orders no memory: the wait in kernel.cuh keeps them from reading an old schedule.
   gg::ptx::griddepcontrol_launch_dependents();
   const int thread = int(threadIdx.x), threads = int(blockDim.x);
   __shared__ int counts[PLANNERS];
