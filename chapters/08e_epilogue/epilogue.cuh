@@ -25,7 +25,7 @@ struct Operands {      // of the epilogue, and where its results go
   Format d_format;
 };
 
-// A storing thread's row of a tile. It refers to the kernel's `Operands`: no thread has a copy.
+// A storing thread's columns of a tile's row. It refers to the kernel's `Operands`, without a copy.
 class Epilogue {
  public:
   __device__ Epilogue(const Operands& operands, const Tile& tile, int row, int n)
@@ -68,7 +68,7 @@ class Epilogue {
     store_part(operands_.d_format, operands_.d, int64_t(row_) * n_ + col, v, cols);
   }
 
-  // Who: a whole warp, after the row's last part. Does: raises amax to its 32 rows' largest.
+  // Who: a whole warp, after its last part of the tile. Does: raises amax to its lanes' largest.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
@@ -87,7 +87,7 @@ class Epilogue {
   float alpha_, prob_;
   int group_, row_, n_;
   uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;    // magnitude of the row's values so far, as bits: no NaN
+  uint32_t largest_ = 0;    // magnitude of this thread's values so far, as bits: no NaN
 };
 
 }  // namespace chapter

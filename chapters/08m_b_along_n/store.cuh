@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Eight warps read sums from tensor memory, two parts of 32 columns at a time, for the epilogue: warps w and
-// w + 4 have the same rows, and half of the columns each.
+// Eight warps read sums from tensor memory, two parts of 32 columns at a time, for the epilogue.
+// Warps w and w + 4 have the same rows; `Columns` gives half of the tile's columns to each.
 // They wait for their block's `ready` and signal rank 0's `taken`.
 
 #pragma once

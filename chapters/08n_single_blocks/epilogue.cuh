@@ -35,7 +35,7 @@ struct Operands {      // of the epilogue, and where its results go
   const float* norm_const;  // [1], above 0: a factor of all scales; read only if there is sfd_row
 };
 
-// A storing thread's row of a tile. It refers to the kernel's `Operands`: no thread has a copy.
+// A storing thread's columns of a tile's row. It refers to the kernel's `Operands`, without a copy.
 class Epilogue {
  public:
   // `first_col`: of D, of the part that comes first.
@@ -87,7 +87,7 @@ class Epilogue {
     if (cols > 0) output_.store(operands_.d_format, &maps_.d, v, row_ - int(threadIdx.x) % 32, col);
   }
 
-  // Who: a whole warp, after the row's last part. Does: raises amax to its 32 rows' largest.
+  // Who: a whole warp, after its last part of the tile. Does: raises amax to its lanes' largest.
   __device__ void finish() {
     const uint32_t largest = __reduce_max_sync(~0u, largest_);
     // As signed integers, magnitudes have the order of their numbers, and -infinity is below all of them.
@@ -130,7 +130,7 @@ class Epilogue {
   int parts_coded_ = 0;     // so far
   uint32_t codes_ = 0;      // of the word's parts so far, the rest 0; 0 when a word begins
   uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
-  uint32_t largest_ = 0;    // magnitude of the row's values so far, as bits: no NaN
+  uint32_t largest_ = 0;    // magnitude of this thread's values so far, as bits: no NaN
 };
 
 }  // namespace chapter
