@@ -24,7 +24,8 @@
 namespace chapter {
 
 // The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each of
-// 384 threads may have 168, and each of 256 threads 255.
+// 384 threads may have 168, and each of 256 threads 255. Tiles of 32x64 must have far fewer, as two
+// of their blocks are to fit side by side (launch.cuh).
 template <class C, class T, class D, Major B_MAJOR>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, D* d, const __grid_constant__ gg::Offsets offsets,
