@@ -32,6 +32,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES];
   __shared__ Mailbox<C::CLUSTER> mailbox;
+  // Both lie before `shared`, which is aligned. config.cuh leaves 2 KB for both and the gap.
+  static_assert(sizeof(bars) + sizeof(mailbox) <= 1024);
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;

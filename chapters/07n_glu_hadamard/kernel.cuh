@@ -50,6 +50,8 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
   __shared__ OutputTile output_tiles[C::CONSUMERS];
+  // All three lie before `shared`, which is aligned. config.cuh leaves 2 KB for them and the gap.
+  static_assert(sizeof(bars) + sizeof(mailbox) + sizeof(output_tiles) <= 1024);
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;

@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ uint64_t bars[2 * STAGES + 2 * C::CONSUMERS];
   __shared__ Mailbox<C::BLOCKS> mailbox;
+  static_assert(sizeof(bars) + sizeof(mailbox) <= 1024);  // config.cuh relies on it
   Memory memory;
   memory.a_tile_addr = gg::ptx::keep(gg::ptx::shared_addr(shared));
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;

@@ -4,8 +4,6 @@
 
 #pragma once
 
-#include <algorithm>
-
 #include "common/kernel/ptx/wgmma.cuh"
 #include "common/kernel/tensor_map.h"
 #include "common/kernel/types.cuh"

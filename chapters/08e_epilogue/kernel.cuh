@@ -34,6 +34,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   // full, empty, ready, taken, one after the other: the four addresses below are these arrays'.
   __shared__ uint64_t bars[2 * STAGES + 2 * ACCUMULATORS];
   __shared__ gg::ptx::TmemAddr sums_slot;
+  // These come first, `shared` begins at the next multiple of 1024, and a block has at most 227 KB.
+  static_assert(sizeof(bars) + sizeof(sums_slot) <= 1024 && SHARED_BYTES + 1024 <= 227 * 1024);
   Memory memory;
   memory.a_tile_addr = gg::ptx::shared_addr(shared);
   memory.b_tile_addr = memory.a_tile_addr + STAGES * C::A_BYTES;

@@ -37,6 +37,9 @@ __global__ void __cluster_dims__(C::BLOCKS) __launch_bounds__(THREADS, 1)
   __shared__ uint64_t bars[2 * STAGES + ACCUMULATORS + 1];
   __shared__ Mailbox mailbox;
   __shared__ gg::ptx::TmemAddr sums_slot;
+  // These come first, `shared` begins at the next multiple of 1024, and a block has at most 227 KB.
+  static_assert(sizeof(bars) + sizeof(mailbox) + sizeof(sums_slot) <= 1024 &&
+                SHARED_BYTES + 1024 <= 227 * 1024);
   Memory memory;
   // [output]
   memory.output = shared;
