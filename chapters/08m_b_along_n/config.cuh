@@ -24,10 +24,11 @@ static_assert(32 * STORE_WARPS == 2 * BLOCK_ROWS);    // store.cuh: warps w and 
 constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a tile
 constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
 constexpr int PRODUCT_BYTES = 32;                     // of a row, for one product
-// How many lines, ROW_BYTES each, a box has: rows of A; of B columns if it is [N,K], k if [K,N].
+// How many lines, ROW_BYTES each, a box has: rows of A; of B columns if it is [N,K], k if [K,N]. A
+// product takes PRODUCT_BYTES of each line of its box, but of [K,N] PRODUCT_K whole lines.
 constexpr int BOX = 128;
-static_assert(BOX == BN / CTA_GROUP);  // of [N,K] a box has a block's columns
-static_assert(BOX == ROW_BYTES);       // of [K,N] a line has them, and a box a slice's k, in FP8
+static_assert(BOX == BN / CTA_GROUP);  // of [N,K] a box has a line for each of a block's columns
+static_assert(BOX == ROW_BYTES);       // of [K,N] a line has a byte for each of them
 // An atom: the scales of 128 rows and four scale blocks of V k. In tensor memory it has four
 // columns, each with 32 rows, four times the same, 32 lanes apart.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;

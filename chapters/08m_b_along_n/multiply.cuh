@@ -17,7 +17,7 @@ namespace chapter {
 template <class C>
 __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool b_kn) {
   // [mn_major]
-  const bool kn = C::IN_BYTE == 1 && b_kn;  // as load.cuh has it
+  const bool kn = C::IN_BYTE == 1 && b_kn;  // as in load.cuh; in FP4 false when compiled
   const uint32_t idesc = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, BM, BN>() |
                          (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
   // To the next product's operand: 32 lines down, or 32 bytes further in each line.

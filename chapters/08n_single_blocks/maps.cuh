@@ -91,7 +91,9 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   const int together = discrete ? 1 : groups;
   Maps maps = {};
   // [boxes]
-  static_assert(BOX == BLOCK_ROWS && BOX == ROW_BYTES);  // lines: a block's rows of A; of [K,N] a slice's k
+  static_assert(BOX == BLOCK_ROWS);  // A: a line for each of the block's rows
+  // B as [K,N], FP8 only: a line has BOX columns, a byte each, and a box has a slice's k.
+  static_assert(BOX == ROW_BYTES && (C::IN_BYTE == 2 || BOX == C::BK));
   const int k_bytes = k / C::IN_BYTE;
   maps.a = map(a, 1, rows, k_bytes);
   const auto* const b = discrete ? a : weights.b;

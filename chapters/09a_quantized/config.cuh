@@ -19,7 +19,8 @@ constexpr int THREADS = 32 * (STORE_WARPS + 3);
 constexpr int BLOCK_ROWS = 128;                     // rows of a block: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == 2 * BLOCK_ROWS);  // store.cuh: warps w and w + 4 have the same rows
 constexpr int BN = 256;                             // columns of a tile
-// How many lines, ROW_BYTES each, a box has: rows of A; of B columns if it is [N,K], k if [K,N].
+// How many lines, ROW_BYTES each, a box has: rows of A; of B columns if it is [N,K], k if [K,N]. A
+// product takes PRODUCT_BYTES of each line of its box, but of [K,N] PRODUCT_K whole lines.
 constexpr int BOX = 128;
 constexpr int ROW_BYTES = 128;     // of a slice: the most that TMA swizzles
 constexpr int PRODUCT_BYTES = 32;  // of a row, for one product

@@ -17,7 +17,7 @@ namespace chapter {
 template <class C>
 __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool b_kn) {
   // [mn_major]
-  const bool kn = C::IN_BYTE == 1 && b_kn;         // as load.cuh has it
+  const bool kn = C::IN_BYTE == 1 && b_kn;         // as in load.cuh; in FP4 false when compiled
   constexpr int ROWS = C::CTA_GROUP * BLOCK_ROWS;  // that are multiplied together
   const uint32_t idesc = gg::ptx::tcgen05_idesc_block_scale<typename C::T, typename C::Scale, ROWS, BN>() |
                          (kn ? gg::ptx::TCGEN05_B_MN_MAJOR : 0);
