@@ -51,7 +51,7 @@ class Epilogue {
     float gate[PART], up[PART];
     scale(gate, gate_sums, gate_bias_);
     scale(up, up_sums, up_bias_);
-    fetch_bias(next_col);
+    fetch_bias(next_col);  // overwrites the biases that both calls of `scale` have used
     const int row0 = row_ - int(threadIdx.x) % 32;  // of the warp
     output_.store(operands_.c_format, &maps_.c, gate, row0, col);
     output_.store(operands_.c_format, &maps_.c, up, row0, col + PART);
@@ -95,7 +95,7 @@ class Epilogue {
   // Who: a whole warp. Before: both calls of `scale` for a read have used its biases, if there was one.
   // Does: starts to load two biases in lane i: of the gate in column `col` + i of C, and of its up,
   //   PART columns further. `col`: where the gates of the next read begin. Without a next read it
-  //   may be any number: the biases of some columns of C are loaded then, and nothing uses them.
+  //   may be any number: clamped to C's columns, it loads biases that nothing uses.
   __device__ void fetch_bias(int col) {
     const int64_t at = int64_t(group_) * n_ + max(0, min(col, n_ - 2 * PART)) + int(threadIdx.x) % 32;
     if (!operands_.bias) return;

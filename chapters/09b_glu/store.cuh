@@ -25,7 +25,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   // This thread's row of the block is also its lane of tensor memory: warp w has lanes 32 * (w % 4) on.
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
-  // Stores C too: a C wider than D would be written past its OUTPUT_BYTES, and launch.cuh refuses it.
+  // Boxes fit D's type. A wider type of C would be written past them, so launch.cuh refuses it.
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
     // Whole reads, by config.cuh (BN) and launch.cuh (N): so each begins with gates, and none goes past N.

@@ -13,7 +13,7 @@ namespace chapter {
 
 // A [rows,K], B [G,N,K], of E2M1 two elements to a byte, the even one low; ends[G] without a 0 in
 // front; scales in atoms of 128 rows by four scale blocks of V k, SFA [rows/128][K/4V][512], SFB
-// [G][N/128][K/4V][512], rounded up. K is a multiple of 32, for TMA (main.cu), N of 2 * PART.
+// [G][N/128][K/4V][512], rounded up. N is a multiple of 2 * PART, K of 32, as main.cu has it for TMA.
 // An atom's bytes past K must not be NaN, 0xff in UE8M0 and 0x7f in UE4M3: zeros times NaN are NaN.
 template <class Scale, int V, class T>
 void launch(const T* a, const uint8_t* sfa, const Weights<T>& weights, const Operands& operands,

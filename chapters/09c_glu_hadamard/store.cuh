@@ -27,7 +27,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   static_assert(HALVES == 2);  // half: 0 or 1
   Ring<ACCUMULATORS> accumulator;
-  // Stores C too: a C wider than D would be written past its OUTPUT_BYTES, and launch.cuh refuses it.
+  // Boxes fit D's type. A wider type of C would be written past them, so launch.cuh refuses it.
   Output output(memory.output + warp * OUTPUT_BYTES, operands.d_format);
   Exchange exchange(memory, half);
   for (Tile tile; tiles.next(tile); accumulator.next()) {
