@@ -65,8 +65,9 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
       const uint32_t full_addr = memory.full_addr + stage * 8;  // a pair's loads count at rank 0's
-      // The slice that was in this stage has been multiplied, in every block that the loads below write
-      // to. In lap 0 nothing was there.
+      // The slice that was in this stage has been multiplied, in every block that the loads below
+      // write to. In lap 0 nothing was there, and those blocks' barriers are initialised: the first
+      // cluster barrier of kernel.cuh has seen to it.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       // [load]
       // All that will be written to the stages which this `full` serves, whichever block loads it.
@@ -77,7 +78,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
         // The contiguous dimension comes first, as in the map. With `kn` an element is a byte.
         const int c0 = kn ? col0 + c : byte0, c1 = kn ? byte0 : col0 + c;
         if constexpr (C::BLOCKS > C::CTA_GROUP) {  // sharing blocks: half `rank` of B, for both
-          static_assert(BN / C::BLOCKS == BOX);    // one box, so c is 0
+          static_assert(BN / C::BLOCKS == BOX);    // one box: c is 0, `rank` says which
           load_box_for_all<C>(b_addr + rank * C::B_BYTES / C::BLOCKS, &weights.b, c0, c1, matrix, full_addr);
         } else {  // all of this block's B: in a pair one box, in a block alone two
           load_box<C>(b_addr + c * ROW_BYTES, &weights.b, c0, c1, matrix, full_addr);

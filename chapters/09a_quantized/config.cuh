@@ -58,7 +58,8 @@ struct Config {
   using Scale = Scale_;
   static constexpr int V = V_, BLOCKS = BLOCKS_, CTA_GROUP = CTA_GROUP_;
   // No other cluster will do: leader() and multiply.cuh's `together` take a pair for the whole
-  // cluster, and load.cuh gives each of two sharing blocks one box of B.
+  // cluster; load.cuh gives each of two sharing blocks one box of B, and without a pair multicasts
+  // in a cluster of 2 only.
   static_assert((BLOCKS == 1 || BLOCKS == 2) && (CTA_GROUP == 1 || CTA_GROUP == BLOCKS));
   static constexpr uint16_t CLUSTER_MASK = (1 << BLOCKS) - 1;  // its ranks, for what goes to all blocks
   static constexpr int BM = BLOCKS * BLOCK_ROWS;  // rows of a Tile, what a cluster takes at a time
@@ -87,7 +88,8 @@ struct Config {
                 (1 + BN / CTA_GROUP / BOX) * BOX * ROW_BYTES + (1 + BN / ATOM_ROWS) * ATOMS * ATOM_BYTES);
   static constexpr int STAGES = (SHARED_BYTES - STORE_WARPS * OUTPUT_BYTES) / STAGE_BYTES;  // slices
   static_assert(STAGES >= 2);  // one is loaded while another one is multiplied
-  // The rank that multiplies for this block, and whose `full` and `taken` serve it. Rank 0 alone
+  // The rank that multiplies for this block, and whose `full` and `taken` serve it. Of a pair it
+  // must be 0: the bytes of tma.cuh's loads for pairs count in the even block. Rank 0 alone
   // schedules, whoever leads: Mailbox::read.
   __device__ static int leader() { return CTA_GROUP == 2 ? 0 : block_rank(); }
 };
@@ -104,9 +106,10 @@ struct Maps {
   bool kn;
 };
 
-// All blocks of a cluster have the same offsets and columns: multicasts, commits and products of a
-// pair get one block's address and act at its offset in others. Of a pair only rank 0's `full` and
-// `taken` are used. Commits arrive at `ready` of blocks that multiply together, at `empty` of all.
+// kernel.cuh lays out all blocks of a cluster alike, in shared and in tensor memory: a multicast, a
+// commit and a pair's product get one block's address, and act at the same offset and columns in
+// the others. Of a pair only rank 0's `full` and `taken` are used. Commits arrive at `ready` of
+// blocks that multiply together, and at `empty` of all.
 struct Memory {
   // Shared memory.
   unsigned char* output;   // [STORE_WARPS][OUTPUT_BYTES]
