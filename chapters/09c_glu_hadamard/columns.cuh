@@ -30,7 +30,8 @@ class Columns {
   __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
   // Column of tensor memory where the 64 of X and Y begin, none of which the next tile shares. They
   // are read 1's, from at(1) on; in a half with one read they are that read's, or beyond N.
-  static_assert(READS == 2);  // else read 1 is neither the half's first 64 nor its last 64
+  static_assert(SHARED_COLUMNS <= 2 * PART);  // else the next tile shares some of read 1's
+  static_assert(READS == 2);                  // else read 1 is at neither end of the half
   __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : 2 * PART)); }
 
  private:

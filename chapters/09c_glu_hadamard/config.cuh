@@ -108,9 +108,9 @@ struct Memory {
   uint32_t full_addr;      // [STAGES] barriers: the slice has landed. One arrival, and TMA's bytes.
   uint32_t empty_addr;     // [STAGES] barriers: the slice has been multiplied. One arrival, by a commit.
   uint32_t ready_addr;     // [ACCUMULATORS] barriers: the tile's sums are complete. One, by a commit.
-  // A barrier: all columns of the tile before have been read, X and Y too, and of this one those that the
-  // next one shares. One arrival of each storing warp of both blocks, also of one that has no columns of
-  // this tile, and only after its wait for `ready`: else two of its arrivals could be in the same phase.
+  // A barrier: all columns of the tile before have been read, and of this one those that the next one shares.
+  // One arrival of each storing warp of both blocks, also of one that has no columns of this tile, and only
+  // after its wait for `ready`: else two of its arrivals could be in the same phase.
   uint32_t taken_addr;
   uint32_t x_ready_addr;  // [HALVES] barriers: X is in both blocks. One arrival of each of a half's 8 warps.
   uint32_t y_ready_addr;  // [HALVES] barriers: Y is complete. One arrival, by a commit.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Sums in registers are scaled, a bias is added; gates and ups become X, and C is stored. X is kept
-// until the warp has read all its sums. Then it is sent and comes back as Y; the butterfly makes Y
-// at once. The largest of Y is found, and Y is stored as D.
+// Scales sums, adds a bias, stores C, makes X of gates and ups. Keeps X until the warp has read all
+// its sums; then X is sent and comes back as Y, or the butterfly makes Y at once. Stores Y as D.
 
 #pragma once
 
@@ -85,8 +84,8 @@ class Epilogue {
   }
   // [/apply]
 
-  // Who: a whole warp, after the last of a tile's two, one or no reads. All its own sums have been
-  //   loaded, so its X may lie in their place; Y may when all eight warps of the half have sent X.
+  // Who: a whole warp, after the last of a tile's two, one or no reads. It has loaded all sums that
+  //   it needs, so X may overwrite its lanes; Y may when all eight warps of the half have sent X.
   // [finish]
   __device__ void finish() {
     if (!operands_.butterfly()) {
@@ -107,6 +106,7 @@ class Epilogue {
 
   // Does: makes D of a part that was kept. After: its Y has been received, so the columns at x_place_
   //   are free for the next X.
+  // [exchange]
   __device__ void transform(const Kept& kept) {
     if (kept.col < 0) return;
     float y[PART];
@@ -114,6 +114,7 @@ class Epilogue {
     exchange_.receive_y(x_place_, y);
     store(y, kept.col);
   }
+  // [/exchange]
 
   // Y of the part whose gates begin in column `col` of C.
   __device__ void store(const float (&y)[PART], int col) {
@@ -155,8 +156,7 @@ class Epilogue {
   gg::ptx::TmemAddr x_place_;
   float alpha_, prob_;
   int group_, row_, n_;
-  // X of the last two reads. An array, indexed by the read, would be in local memory, since registers
-  // have no index.
+  // X of the last two reads. An array that the read indexes would be in local memory.
   static_assert(READS <= 2);  // X of a third one would push out that of the first
   Kept older_, newer_;
   uint32_t gate_bias_ = 0, up_bias_ = 0;  // of this lane's next gate and up, as the tensor has them

@@ -86,7 +86,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
   }
   // tcgen05.alloc and dealloc are synchronous: a barrier orders them; only loads and products want fences.
   // A cluster barrier is .aligned: a warp's lanes execute it together. ptxas joins them again after
-  // `thread == 0`; PTX does not promise it. If single lanes do more above, add a __syncwarp here.
+  // `thread == 0`; PTX does not promise it, nor that they join after load_w, where 16 lanes copy W.
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // the barriers, W and tensor memory of both blocks are there
   // [columns]

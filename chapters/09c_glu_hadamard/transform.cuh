@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Y = X W^T of 16 outputs at a time. Each storing warp puts X into tensor memory, over sums that
-// it has loaded. When all eight warps of its half have, products leave Y beside X, over sums of all
-// eight. The next tile uses none of these columns; a half's parts use them one after the other.
+// nobody needs any more. When all eight warps of its half have, products leave Y beside X. The next
+// tile uses none of these columns; a half's parts use them one after the other.
 // The transforming warp waits for `x_ready`; its commits signal `y_ready` of both blocks.
 
 #pragma once
@@ -63,12 +63,14 @@ class Exchange {
   Ring<1> y_ready_;
 };
 
-// Who: a warp of rank 0. One thread of it starts the products, for both blocks, in a fixed order:
+// Who: a warp of rank 0. One lane of it starts the products, for both blocks, in a fixed order:
 //   read 0 of half 0 and of half 1, then read 1 of both. Either half may send its X first.
+//   No instruction of the whole warp may stand in the inner loop: the others are in `tiles.next`.
 // Relies on: X waited for here waits for no Y that was not started, else deadlock. X of read 1
 //   waits for Y of read 0: started. X of read 0 waits for `ready` of this tile, so for all arrivals
-//   at `taken` of the tile before. Warps with columns there arrived before they sent its X
-//   (store.cuh), received here; others once it was `ready`, after Y of earlier tiles: started.
+//   at `taken` of the tile before. A warp that has columns there arrived before it sent their X
+//   (store.cuh), received here. One that has none waits for `ready`, which has opened, and before
+//   that for Y of earlier tiles: started.
 // With the butterfly (`multiplies` is false) it only walks through the tiles: the mailbox counts it.
 template <class C>
 __device__ void transform_tiles(const Memory& memory, Tiles<C> tiles, int n, bool multiplies) {
