@@ -32,7 +32,7 @@ static_assert(BK / 16 % 2 == 0, "two sets of fragments take turns, and every sli
 // [types]
 // Threads of a block for tiles of bm rows. Operands of different types are converted in registers,
 // and 255 registers in each of 128 threads would not do, so 256 threads share the sums of 128x128.
-// Types that differ have no tile of bm < 128 (asserted below), so that condition changes no kernel.
+// `bm < 128` stands for tiles with fewer sums: types that differ have none yet (asserted below).
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
@@ -166,6 +166,10 @@ template <class A, class B, class D, class Offset, int BM, int BN>
 __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / threads_for<A, B>(BM))
     grouped_gemm(const A* a, const B* b, D* d, const Offset* offsets, int n, int k, int64_t b_group_stride) {
   constexpr int THREADS = threads_for<A, B>(BM), WARPS_M = THREADS / 32 / WARPS_N;
+  // CUDA reserves 1 KB of shared memory more for each block. If fewer blocks fitted, `launch` would
+  // start fewer, and nothing would fail. A GPU with less shared memory than an H100 may hold fewer.
+  static_assert(RESIDENT_THREADS / THREADS * (shared_bytes_for(BM, BN) + 1024) <= 228 * 1024,
+                "an H100's multiprocessor has room for as many blocks as the launch bounds count");
   constexpr int WM = BM / WARPS_M, WN = BN / WARPS_N;  // a warp's part of the tile
   constexpr int A_STAGE_BYTES = BM * BK * int(sizeof(A)), B_STAGE_BYTES = BK * BN * int(sizeof(B));
   static_assert(BM == 128 || (BM == 64 && std::is_same_v<A, B>), "tiles that threads_for is made for");
@@ -187,7 +191,9 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
 
   // [tile]
   // All threads of a block compute the same tile, so all are in the same one at each barrier. A
-  // group without rows has no tiles, so the loop ends before it divides by `tiles_m`.
+  // group without rows has no tiles, so the loop ends before it divides by `tiles_m`. Any order of
+  // tiles and any gridDim.x give the same D. This order is down each column of tiles: blocks in the
+  // same turn then need few panels of A and B, if the group has fewer rows of tiles than columns.
   const int group = int(blockIdx.y);
   const int64_t row_begin = offsets[group];  // 64 bits for any Offset: row_begin * k needs them
   const int group_rows = int(offsets[group + 1] - row_begin);
@@ -258,7 +264,8 @@ __global__ void __launch_bounds__(threads_for<A, B>(BM), RESIDENT_THREADS / thre
 }
 
 // All groups get equally many blocks, whatever their rows: those that fit on the device at once,
-// over the groups, rounded up. The host reads no offsets; a graph may be replayed with others.
+// over the groups, rounded up. The host reads no offsets. The kernel does when it runs: so an
+// earlier kernel of the stream may write them, and a graph may be replayed with others.
 // Relies on 1 to 65535 groups, as the grid's y counts them (the harness allows 4096), of at most
 // 2^31 - 128 rows; on multiples of 8 for n and k; on A and B that start at multiples of 16 bytes, D at
 // a multiple of two of its elements; on a `b_group_stride` of 0 (one B for all) or a multiple of 8.
@@ -269,15 +276,16 @@ void launch(const A* a, const B* b, D* d, const Offset* offsets, int groups, int
   GG_REQUIRE(tile.m == tile.n && (tile.m == 128 || tile.m == 64), "--tile %dx%d: tiles are 128x128 or 64x64",
              tile.m, tile.n);
   auto* kernel = grouped_gemm<A, B, D, Offset, 128, 128>;
-  // Tiles are square, so tile.m names the kernel. For another shape change the check above and this
-  // choice, for 128x64 the refusal too. If only the check lets 64x128 pass, the one for 64x64 runs.
-  // Only bf16 with int32_t has 64x64 too (one_tile_for_others in main.cu): fewer kernels to compile.
+  // Only bf16 with int32_t has 64x64 (one_tile_for_others in main.cu): fewer kernels to compile.
+  // Tiles are square, so tile.m names the kernel. If the check above lets another shape pass,
+  // choose its kernel here. Else another's runs: for 64x128 that of 64x64, and as D is right, no
+  // check finds it. The refusal below reads tile.m alone, so it would let 128x64 pass.
   if constexpr (std::is_same_v<A, bf16> && std::is_same_v<B, bf16> && std::is_same_v<Offset, int32_t>) {
     if (tile.m == 64) kernel = grouped_gemm<A, B, D, Offset, 64, 64>;
   } else {
     GG_REQUIRE(tile.m == 128, "--tile %dx%d: these types have tiles of 128x128", tile.m, tile.n);
   }
-  // Both are computed from `tile`, so they are right only if `kernel` is the one for `tile`.
+  // Both must be those of `kernel`, which computes them from its BM and BN: here `tile`.
   const int threads = threads_for<A, B>(tile.m);
   const int shared_bytes = shared_bytes_for(tile.m, tile.n);
   GG_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));

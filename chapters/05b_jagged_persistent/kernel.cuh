@@ -31,7 +31,7 @@ static_assert(BK > 32, "load_b at kk == 16 closes a copy group before the slice'
 
 // Threads of a team for tiles of bm rows. Operands of different types are converted in registers,
 // and 255 registers in each of 128 threads would not do, so 256 threads share the sums of 128x128.
-// Types that differ have no tile of bm < 128 (HAS_ALL_TILES), so that condition changes no kernel.
+// `bm < 128` stands for tiles with fewer sums: types that differ have none yet (HAS_ALL_TILES).
 template <class A, class B>
 constexpr int threads_for(int bm) {
   return std::is_same_v<A, B> || bm < 128 ? 128 : 256;
