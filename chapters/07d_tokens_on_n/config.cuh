@@ -29,7 +29,7 @@ struct Config {
   // setmaxnreg hands out no more than the block starts with: a multiple of 8 for each thread.
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <=
                 (CONSUMERS + 1) * (65536 / THREADS / 8 * 8));
-  // A consumer has 64 of the tile's columns: the rows of wgmma's left operand.
+  // A consumer has 64 of the tile's columns: wgmma's left operand, eight patterns of the swizzle.
   static constexpr int BM = BM_, BN = 64 * CONSUMERS, STAGES = STAGES_;
   static constexpr int A_BYTES = BM * ROW_BYTES, B_BYTES = BN * ROW_BYTES;  // of a slice
   static_assert(A_BYTES % 1024 == 0 && B_BYTES % 1024 == 0, "a part begins with a whole pattern");

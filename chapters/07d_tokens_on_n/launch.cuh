@@ -34,7 +34,7 @@ template <class T>
 void launch(const T* a, const T* b, T* d, const gg::Offsets& offsets, int64_t rows, int groups, int n, int k,
             gg::TileShape tile, cudaStream_t stream) {
   GG_REQUIRE(k > 0, "K=%d: a consumer gives back the stage of a last slice, so there must be one", k);
-  // Stages that fit in 194 KB: in the 226 that config.cuh checks, less 32 for D in chapter 07e.
+  // Stages that fit in 194 KB: config.cuh allows 226, of which D takes up to 32 in chapter 07e.
   auto* launch_tile = tile.m == 256   ? launch_as<Config<256, 4>, T>
                       : tile.m == 128 ? launch_as<Config<128, 6>, T>
                       : tile.m == 64  ? launch_as<Config<64, 8>, T>
