@@ -72,8 +72,8 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
       gg::ptx::mbarrier_init(memory.x_ready_addr + half * 8, CTA_GROUP * STORE_WARPS / HALVES);
       gg::ptx::mbarrier_init(memory.y_ready_addr + half * 8, 1);
     }
-    // Readers: warps that store and load in both blocks, and that multiply and transform in rank 0.
-    // One fewer, and a number could be overwritten unread; one more, and its sender would not go on.
+    // Readers: the warps to which the roles below pass `tiles`. They store or load in each block,
+    // and multiply and transform in rank 0.
     mailbox.init(CTA_GROUP * (STORE_WARPS + 1) + 2);
     gg::ptx::fence_mbarrier_init();
   }
