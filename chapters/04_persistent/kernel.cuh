@@ -22,7 +22,7 @@ namespace chapter {
 constexpr int BK = 64;     // depth of a slice of A and B: 128 bytes of each row of A
 constexpr int STAGES = 3;  // slices in shared memory: 96 KB at most, which every GPU from 8.0 on has
 constexpr int VEC = 8;     // elements of a chunk: 16 bytes, the most that one cp.async copies
-// A warp for each of a multiprocessor's four schedulers.
+// A block has a warp for each of a multiprocessor's four schedulers, which have a tensor core each.
 constexpr int WARPS_M = 2, WARPS_N = 2, THREADS = 32 * WARPS_M * WARPS_N;
 // Bytes of shared memory for tiles of bm x bn.
 template <class T>
@@ -108,10 +108,10 @@ struct Fragments {
 
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
-// a_off and b_off are of the lane's chunk at i = j = kk = 0. 16 rows further down (i in A, kk in B)
-// the chunk is in the same slot, so the rows' bytes are added. 16 columns further right (kk in A, j
-// in B) its number x is larger by kk / 8 or 2 * j. These bits are 0 in the first x, as WN
-// divides `warp_col`, so an xor adds them to x, and the slot, x ^ r % 8, changes by the same xor.
+// a_off and b_off are offsets of chunk x of row r, the lane's at i = j = kk = 0. 16 rows further
+// down (i in A, kk in B) x keeps its slot: the rows' bytes are added. Further right (kk in A, j in
+// B) is chunk x + kk / 8 or x + 2 * j, and + is ^, as x has 0 in these bits: it is 0 or 1 in A, in
+// B WN divides `warp_col`. The slot, x ^ r % 8, changes by this xor, the offset by 16 times it.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -156,7 +156,7 @@ struct alignas(2 * sizeof(T)) Neighbours {  // two elements of a row of D, one s
 // [store]
 // Stores a warp's sums, of which a lane has two neighbours in every eighth row. `d_tile` is the
 // tile's corner in D, whose rows are `stride` apart. Of the tile's rows and columns only those
-// before `rows_left` and `cols_left` are D's.
+// before `rows_left` and `cols_left` are D's. Both neighbours are, or neither: `cols_left` is even.
 template <int WM, int WN, class T>
 __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T* d_tile, int stride,
                                       int warp_row, int warp_col, int rows_left, int cols_left) {
