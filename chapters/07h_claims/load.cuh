@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The loading warp loads its block's rows of each slice of A into all blocks of the cluster, and the
-// slice of B into its own: ahead of the consumers by as many slices as there are stages, but not past
-// the tile after the one that all have received, since the mailbox has one place.
+// slice of B into its own: ahead of the consumers by as many slices as there are stages at most. It
+// loads tile i + 1 only after all warps have received tile i, since the mailbox has one slot.
 // It waits for `empty`. TMA's bytes, those from all blocks, signal `full`.
 
 #pragma once
@@ -36,8 +36,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
       // All consumers of the cluster have multiplied what was here. In lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
-        // CLUSTER boxes of A, one from each block, and this block's box of B. Another block's may have
-        // landed already: the phase cannot end before this arrival.
+        // CLUSTER boxes of A, one from each block, and this block's box of B. Bytes of another block may
+        // have landed already. They count, and the phase cannot end before this arrival.
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
         const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
         const int row0 = tile.row0 + rank * box_rows;

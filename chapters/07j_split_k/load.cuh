@@ -37,8 +37,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
       // The consumers of CLUSTER blocks have multiplied what was here. In lap 0 nothing was (ring.cuh).
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       if (gg::ptx::elect()) {
-        // CLUSTER boxes of A, one from each block, and this block's box of B. Another block's may have
-        // landed already: the phase cannot end before this arrival.
+        // CLUSTER boxes of A, one from each block, and this block's box of B. Bytes of another block may
+        // have landed already. They count, and the phase cannot end before this arrival.
         gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
         const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
         const int row0 = tile.row0 + rank * box_rows;

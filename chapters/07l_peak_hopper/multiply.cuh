@@ -41,9 +41,10 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, D* d, c
   // [release]
   // To be called after a wait for the products of the stage's slice. wgmma is one operation of four
   // warps. So we conclude: when the wait returns in one of them, all four have waited for `full`,
-  // and none reads the stage any more. Thread r arrives for all in the block of rank r along N. No
-  // consumer arrives there twice in one phase: it does so again when the next slice has landed, and
-  // that block loads its part of the slice after the phase has ended.
+  // and none reads the stage any more. Thread r arrives, for the whole consumer, at the `empty` of
+  // the block of rank r along N. A phase there counts each consumer once: a consumer arrives again
+  // when the stage's next slice has landed here. By then the block of rank r has loaded its part of
+  // that slice, and it does so only after the phase has ended.
   const auto release = [&](int stage) {
     const int thread = int(threadIdx.x) % 128;
     static_assert(C::CLUSTER <= 32, "the discard needs all these threads in the first warp");

@@ -23,13 +23,15 @@
 
 namespace chapter {
 
-// A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the number of
-// tiles that were sent before this one. Invariant: each warp that `received` counts receives every tile, and
-// a tile is sent only after all have received the one before. So no warp is two phases behind, which a parity
-// would not show. To receive tile i, a warp needs slices of the tiles before it or of a wrong guess, and none
-// of tile i. So tile i + 1 is sent without any slice of tile i, and a consumer may wait for it before it has
-// released the last slice of tile i. It must have released those of tile i - 1: a loading warp may need
-// their stages for the rest of tile i - 1, which it loads before it receives tile i.
+// A slot for one tile in the shared memory of each block of a worker. `phase` is the parity of the
+// number of tiles that were sent before this one. Invariant: each warp that `received` counts
+// receives every tile, and a tile is sent only after all have received the one before. So no warp is
+// two phases behind, which a parity would not show.
+// Why no wait lasts for ever: to receive tile i, a warp needs slices of the tiles before it or of a
+// wrong guess, and none of tile i. So tile i + 1 is sent without any slice of tile i, and a consumer
+// may wait for it before it has released the last slice of tile i. It must have released those of
+// tile i - 1: a loading warp may need their stages for the rest of tile i - 1, which it loads before
+// it receives tile i.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here

@@ -40,8 +40,8 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
     const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // PAIRs of B before this block's
     const CUtensorMap& a_map = maps.a[rows / STEP - 1];
     if (gg::ptx::elect()) {
-      // CLUSTER boxes of A, one from each block, and this block's box of B. Another block's may have
-      // landed already: the phase cannot end before this arrival.
+      // CLUSTER boxes of A, one from each block, and this block's box of B. Bytes of another block may
+      // have landed already. They count, and the phase cannot end before this arrival.
       gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
       if constexpr (C::CLUSTER > 1) {
         gg::ptx::tma_load_2d_multicast(a_addr, &a_map, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
