@@ -50,7 +50,7 @@ double estimate(const Sizes& sizes, const Device& device) {
   // Where K is an odd multiple of 8, every other row of A and of B begins within a sector of 32 bytes.
   const double misaligned = sizes.k % 16 == 0 ? 1 : 1.6;
   const double around = C::SPLIT > 2 ? 2000 : C::CLUSTER > 1 ? 700 : 1000;
-  double tiles = 0, cycles = 0, longest = 0;  // of one column of tiles, six groups
+  double tiles = 0, cycles = 0, longest = 0;  // of the tiles of six groups, a column of each
   for (const double of_average : SIXTHS) {
     const double group_rows = (equal ? 1 : of_average) * average, tiles_m = std::ceil(group_rows / C::BM);
     const int rows = round_up(int(std::ceil(group_rows / tiles_m)), STEP);
@@ -71,7 +71,7 @@ double estimate(const Sizes& sizes, const Device& device) {
   // multiprocessors 10 / 11 leaves none, `rounds` is infinite, and four splits are not chosen.
   const int workers = (C::BLOCKS > 2 ? device.multiprocessors * 10 / 11 : device.multiprocessors) / C::BLOCKS;
   const double expected = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
-  double all_tiles = 0;
+  double all_tiles = 0;  // in cycles; the average tile takes cycles / tiles
   for (const double of_expected : {0.9, 1.0, 1.1}) {
     const double rounds = (equal ? 1 : of_expected) * expected;
     all_tiles += (rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles) / 3;
