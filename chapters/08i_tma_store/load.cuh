@@ -33,8 +33,8 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     const WeightMaps& weights = maps.discrete ? discrete_maps[tile.group] : maps.weights;
     const int matrix = maps.discrete ? 0 : tile.group;  // the group's number in its map
     if (maps.discrete) {
-      // The lane that loads needs this once a launch for each map. The warp does not note which
-      // maps it has acquired, so all lanes do it, for each tile.
+      // Before the tile's first load, in the lane that loads; others do not need it. Once a
+      // launch would do for each map, but the warp does not note which maps it has acquired.
       gg::ptx::fence_tensormap_acquire(&weights.b);
       gg::ptx::fence_tensormap_acquire(&weights.sfb);
     }

@@ -25,8 +25,8 @@ struct Weights {                   // dense, one tensor of all groups' B, one of
   bool kn;                         // matrices of B are [K,N]; FP8 only
 };
 
-// At a fixed address: a launch allocates nothing. As with the schedule, only one launch at a
-// time may use it.
+// At a fixed address: a launch allocates nothing. As with the schedule, only one launch at a time
+// may use it: the next one's make_discrete_maps must begin after all loads with these maps.
 __device__ WeightMaps discrete_maps[MAX_GROUPS];
 
 // Warp g of the grid makes group g's maps, of the addresses that are in b_ptrs and sfb_ptrs now, and
@@ -85,8 +85,8 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   // How many atoms so many rows take. `sfb_rows` of load.cuh is atoms_of(n).
   const auto atoms_of = [](int64_t extent) { return (extent + ATOM_ROWS - 1) / ATOM_ROWS; };
   // A pattern is the map of a single group, but at the address of A or SFA, as the driver wants a
-  // valid one: make_discrete_maps replaces it. `together`: how many groups a map describes;
-  // load.cuh's `matrix` is the number of one of them.
+  // valid one: make_discrete_maps replaces it. `together`: how many groups a map describes.
+  // load.cuh's `matrix`, the group's number in its map, must be below it.
   const bool discrete = !weights.b;
   const int together = discrete ? 1 : groups;
   Maps maps = {};
