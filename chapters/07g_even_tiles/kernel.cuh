@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: a group's steps of 32 rows are spread over a column. Widths differ by a step at most.
+// New here: each tile of a column has as many steps of 32 rows as the others, or one more.
 
 #pragma once
 

@@ -207,7 +207,7 @@ class TileFinder {
     }
     tiles_m_end_ += tiles_m_before_;
   }
-  // `owner`: lane of the tile's group, which has rows. `before`: sum of tiles_m_ before that group.
+  // `owner`: lane of the tile's group. It has rows, and its tiles_m_ is tiles_in_column<C>(rows_).
   __device__ Tile tile_of(int index, int owner) const {
     const int begin = __shfl_sync(~0u, begin_, owner), rows = __shfl_sync(~0u, rows_, owner);
     const int tiles_m = __shfl_sync(~0u, tiles_m_, owner);

@@ -10,9 +10,9 @@ namespace chapter {
 
 constexpr int BAND = 8;  // tiles of a column in a band
 
-// How many tiles a column has in a group with this number of rows: as few as leave no tile with
-// over MOST_ROWS. For no rows 0: a group without rows has no tiles, and lanes without a group call
-// it too. The assertions keep tile_of_group's tiles from having over BM rows, or none.
+// How many tiles a column has in a group with this many rows: as few as leave no tile with over
+// MOST_ROWS. For no rows 0: a group without rows has no tiles, and lanes without a group call it
+// too. With a MOST_ROWS that the assertions allow, tile_of_group's tiles have 1 to MOST_ROWS rows.
 // [count]
 template <class C>
 __device__ int tiles_in_column(int rows) {
