@@ -31,6 +31,7 @@ struct Config {
   // Steps along a row in multiply.cuh are for 2 bytes, descriptors and maps for rows of 128.
   static_assert(sizeof(T) == 2 && ROW_BYTES == 128);
   static constexpr int BN = BN_, ACCUMULATORS = 2;  // columns of a tile; tiles of sums in tensor memory
+  // 1 accumulator would do: all else follows, but products would wait while a tile is stored.
   static_assert(ACCUMULATORS * BN <= gg::ptx::TMEM_COLUMNS);
   // tcgen05.alloc takes a power of two of columns; store.cuh loads 32 at a time.
   static_assert((ACCUMULATORS * BN & (ACCUMULATORS * BN - 1)) == 0 && BN % 32 == 0);
