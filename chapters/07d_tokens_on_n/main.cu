@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
   const gg::Chapter info = {
       .k_multiple = 8,
       .n_multiple = 8,
-      .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
+      .multiple_reason = "TMA wants K in steps of 16 bytes, and N follows the same rule",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers",
                "moe"},
       .options = {"offsets", "tile"},

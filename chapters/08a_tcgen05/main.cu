@@ -7,7 +7,7 @@ int main(int argc, char** argv) {
   const gg::Chapter info = {
       .k_multiple = 8,
       .n_multiple = 8,
-      .multiple_reason = "TMA wants rows whose length is a multiple of 16 bytes",
+      .multiple_reason = "TMA wants K in steps of 16 bytes, and D is stored in pieces of 16 bytes",
       .sets = {"smoke", "edges", "skewed", "prefill", "decode", "step", "skew", "many", "random", "peers"},
       .options = {"offsets", "tile", "blocks"},
       .tiles = {{128, 128}, {128, 256}, {128, 64}},
