@@ -49,10 +49,11 @@ class Store {
       : d_map_(d_map), d_(d), n_(n), barrier_(barrier), shared_(shared) {}
 
   // [put]
-  // Takes the sums of a tile's rows, rounded up to a multiple of STEP. Only tile.rows rows are stored.
-  // The caller may overwrite `sums` and `tile` then. Before: `complete`.
+  // Takes the sums of all rows of a tile's width; the first tile.rows of them will be stored.
+  // Before: `complete`. After: the caller may overwrite `sums` and `tile`.
   template <int SUMS>
   __device__ void put(const float (&sums)[SUMS], const Tile& tile, int col0) {
+    static_assert(SUMS % 16 == 0 && SUMS <= BM / 2);  // whole boxes, and held_ has room for them
     if (!C::HOLDS_ROWS && has_sent_) wait_until_read();  // where rows are held, LAST_WAIT has waited
     has_sent_ = true;
 #pragma unroll
@@ -82,7 +83,7 @@ class Store {
 
   // [proceed]
   // Does the next action for the tile that `put` took, during products of the tile after it. At most
-  // those of two slices are queued: if all actions came at once, the tensor cores would run dry.
+  // those of two slices are queued: if all actions came at once, the tensor cores could run dry.
   __device__ void proceed() {
     if constexpr (C::HOLDS_ROWS) {
       if (action_ == DONE) return;
@@ -133,9 +134,9 @@ class Store {
   __device__ static int swizzled(int row, int chunk) { return row * ROW_BYTES + (chunk ^ row % 8) * 16; }
 
   // Writes this warp's quarter of a box to shared memory: 32 rows of its 16 columns. As wgmma left
-  // the sums, reg[i] is an 8x8 matrix: rows i / 2 * 8 and up, columns i % 2 * 8 and up. A stmatrix
-  // takes four of them, and lane l gives the address of row l % 8 of matrix l / 8, whose 8 columns
-  // are one chunk.
+  // the sums, the 32 lanes' reg[i] are an 8x8 matrix: 8 rows from i / 2 * 8 on, 8 columns from
+  // i % 2 * 8 on. A stmatrix takes four matrices, and lane l gives the address of row l % 8 of
+  // matrix l / 8, whose 8 columns are one chunk.
   __device__ void write_box(int box, const uint32_t (&reg)[8]) {
     static_assert(STEP == 32);  // two stmatrix of 16 rows
     const int lane = thread() % 32, row = lane / 16 * 8 + lane % 8, chunk = thread() / 32 * 2 + lane / 8 % 2;
@@ -174,7 +175,7 @@ class Store {
   const CUtensorMap& d_map_;  // no copy: TMA reads the kernel's parameter, at its address
   T* d_;
   int n_, barrier_;
-  const unsigned char* shared_;
+  const unsigned char* shared_;  // as threads read it; addr_: as stmatrix and TMA take it
   const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));  // `keep` for speed alone
   // Rows from STORE_ROWS on: 64 columns among 128 threads, two sums in a register. In registers: it
   // is only indexed by constants, in unrolled loops. Not initialised: `put` fills it up to the

@@ -78,7 +78,7 @@ class BoxStore {
 
   // [proceed]
   // Does the next action for the tile that `put` took, during products of the tile after it. At most
-  // those of two slices are queued: if all actions came at once, the tensor cores would run dry.
+  // those of two slices are queued: if all actions came at once, the tensor cores could run dry.
   __device__ void proceed() {
     if constexpr (C::HOLDS_ROWS) {
       if (action_ == DONE) return;
@@ -170,7 +170,7 @@ class BoxStore {
   const CUtensorMap& d_map_;  // no copy: TMA reads the kernel's parameter, at its address
   bf16* d_;
   int n_, barrier_;
-  const unsigned char* shared_;
+  const unsigned char* shared_;  // as threads read it; addr_: as stmatrix and TMA take it
   const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));  // `keep` for speed alone
   // Rows from STORE_ROWS on: 32 columns among 128 threads, two outputs in a register. In registers:
   // it is only indexed by constants, in unrolled loops. Not initialised: `put` fills it up to the

@@ -67,7 +67,7 @@ class BoxStore {
 
   // [proceed]
   // Does the next action for the tile that left, during products of the tile after it. At most
-  // those of two slices are queued: if all actions came at once, the tensor cores would run dry.
+  // those of two slices are queued: if all actions came at once, the tensor cores could run dry.
   __device__ void proceed() {
     if constexpr (C::HOLDS_ROWS) {
       if (action_ == DONE) return;

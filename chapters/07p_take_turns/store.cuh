@@ -106,7 +106,7 @@ class BoxStore {
   const CUtensorMap& d_map_;  // no copy: TMA reads the kernel's parameter, at its address
   bf16* d_;
   int n_, thread_, barrier_;
-  const unsigned char* shared_;
+  const unsigned char* shared_;  // as threads read it; addr_: as stmatrix and TMA take it
   const uint32_t addr_ = gg::ptx::keep(gg::ptx::shared_addr(shared_));  // `keep` for speed alone
 };
 
