@@ -19,7 +19,7 @@ __device__ struct {
 } schedule;
 
 // Who: one block, of at most PLANNERS threads. A thread counts the tiles of one group of a batch;
-// then all make prefix sums, in steps of 1, 2, 4 .. groups. bm, bn: rows and columns of a tile.
+// then all make prefix sums, in steps of 1, 2, 4 .. groups. bm, bn: C::BM and C::BN of `Tiles`.
 __global__ void __launch_bounds__(PLANNERS, 1)
     plan(const __grid_constant__ gg::Offsets offsets, int n, int groups, int bm, int bn) {
   const int thread = int(threadIdx.x), threads = int(blockDim.x);

@@ -25,9 +25,9 @@ __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) 
   // Both start where a swizzle's pattern of eight rows does: 64 and SUM_COLUMNS are multiples of 8.
   const auto a_desc = gg::ptx::wgmma_desc(memory.a_tile_addr + row_in_tile * ROW_BYTES, layout);
   const auto b_desc = gg::ptx::wgmma_desc(memory.b_tile_addr + col_in_tile * ROW_BYTES, layout);
-  // To be called after a wait for the products of the stage's slice. The lanes of this warp started
-  // them together, each after it had copied the header. We conclude, which PTX does not promise,
-  // that none reads slice or header any more: so one lane arrives for its warp.
+  // Says that this warp needs neither slice nor header of the stage any more. To be called after a
+  // wait for the slice's products. The warp's lanes started them together, each after it had copied
+  // the header: so one lane arrives for all. That is our conclusion, PTX does not promise it.
   const auto release = [&](int stage) {
     if (gg::ptx::elect()) gg::ptx::mbarrier_arrive(memory.empty_addr + stage * 8);
   };
@@ -37,7 +37,7 @@ __device__ __forceinline__ void multiply_tiles(const Memory& memory, int tiles) 
     // [header]
     // The tile's first slice has landed, and the header before it.
     gg::ptx::mbarrier_wait_parity(memory.full_addr + ring.stage * 8, ring.phase);
-    const Tile tile = memory.headers[ring.stage];  // before all products, as `release` says
+    const Tile tile = memory.headers[ring.stage];  // before any product: `release` relies on it
     const int k_tiles = tile.slices();
     // [/header]
     float sums[C::SUM_COLUMNS / 2];
