@@ -73,7 +73,7 @@ Maps make_maps(const typename C::T* a, const uint8_t* sfa, const Weights<typenam
   const auto scale_map = [k](const uint8_t* scales, int64_t rows_of_atoms) {
     const int64_t k_atoms = (k + ATOM_BLOCKS * C::V - 1) / (ATOM_BLOCKS * C::V);
     // Words of 4 bytes: a box has at most 256 elements along a dimension, and an atom has 512 bytes. A box is
-    // one row of atoms: load.cuh has a load for each row of SFB.
+    // a slice's part of one row of atoms: load.cuh has a load for each row of SFB.
     return gg::make_tensor_map({.type = CU_TENSOR_MAP_DATA_TYPE_INT32,  // a row's four scales
                                 .data = scales,
                                 .dims = {ATOM_BYTES / 4, k_atoms, rows_of_atoms},

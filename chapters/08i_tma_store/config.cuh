@@ -20,7 +20,7 @@ constexpr int CTA_GROUP = 2;    // blocks that multiply together: a pair. Rank 0
 static_assert(CTA_GROUP == 2);  // as .cta_group::2, and as tma.cuh finds rank 0's barrier: it clears a bit
 constexpr uint16_t PAIR_MASK = (1 << CTA_GROUP) - 1;  // its ranks, for what goes to both blocks
 constexpr int BLOCK_ROWS = 128;                       // rows of a block: one for each lane of tensor memory
-static_assert(32 * STORE_WARPS == BLOCK_ROWS);  // store.cuh: thread r of these warps has row r, in lane r
+static_assert(32 * STORE_WARPS == BLOCK_ROWS);        // store.cuh: thread r has its block's row r, in lane r
 constexpr int BM = CTA_GROUP * BLOCK_ROWS, BN = 256;  // rows and columns of a tile
 constexpr int ROW_BYTES = 128;                        // of a slice: the most that TMA swizzles
 constexpr int PRODUCT_BYTES = 32;                     // of a row, for one product

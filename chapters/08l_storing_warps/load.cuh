@@ -47,6 +47,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       const uint32_t sfb_addr = memory.sfb_tile_addr + stage * C::SFB_BYTES;
       // [load]
+      // Bytes for both blocks' stages. Rank 1's may land first: no phase ends without this arrival.
       if (rank == 0) gg::ptx::mbarrier_arrive_expect_tx(full_addr, CTA_GROUP * C::STAGE_BYTES);
       gg::ptx::tma_load_3d_pair(memory.a_tile_addr + stage * C::A_BYTES, &maps.a, byte0, row0, 0, full_addr);
       gg::ptx::tma_load_3d_pair(memory.b_tile_addr + stage * C::B_BYTES, &weights.b, byte0, col0, matrix,

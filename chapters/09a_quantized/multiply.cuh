@@ -77,8 +77,9 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k, bool
       // [/scales]
       // [multiply]
       // A pair's product adds to both blocks' sums: each one's rows of A times both blocks' columns of B.
-      // PTX promises that it executes after the copies. Its scales begin with number `first` of the
-      // slice: in atom `atom`, byte `id` of a row's four. They end in the same atom: config.cuh asserts it.
+      // PTX promises that these products execute after the copies. A product's scales begin with
+      // number `first` of the slice: in atom `atom`, byte `id` of a row's four. They end in the same
+      // atom: config.cuh asserts it. The addresses are those of the copies of `atom` with i = 0.
       for (int product = 0; product < C::BK / C::PRODUCT_K; ++product) {  // uses 1, 2 or 4 scales of a row
         const int first = product * C::PRODUCT_K / C::V, atom = first / ATOM_BLOCKS, id = first % ATOM_BLOCKS;
         gg::ptx::tcgen05_mma_block_scale<typename C::T, C::V, C::CTA_GROUP>(
