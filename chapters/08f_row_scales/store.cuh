@@ -29,7 +29,8 @@ __device__ void store_tiles(const Operands& operands, const Memory& memory, Tile
     // [/cols]
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);
     gg::ptx::tcgen05_fence_after();  // the tile's sums are complete
-    // All parts, from the left: `apply` relies on it.
+    // All parts below `cols`, from the left: `apply` relies on it. A tile begins before column N,
+    // so it has a last part, with which each warp arrives.
     for (int c0 = 0; c0 < cols; c0 += PART) {
       uint32_t part[PART];  // of the row
       // [taken]

@@ -15,7 +15,8 @@ using gg::Format;
 constexpr int PART = 32;
 
 // Who: any thread. Does: stores the first `cols` values of a part, 16 bytes at a time, from element `first`
-//   of D on. Both are multiples of 16 bytes, as `launch` wants of N.
+//   of D on. Both are multiples of 16 bytes, as `launch` wants of N, and so must D's address be,
+//   which nothing here checks.
 template <Format D>
 __device__ inline void store_part(void* d, int64_t first, const float (&v)[PART], int cols) {
   constexpr int IN_WORD = gg::epilogue::VALUES_IN_WORD<D>, WORDS = PART / IN_WORD;

@@ -26,6 +26,7 @@ struct Operands {      // of the epilogue, and where its results go
   const float* prob;   // [rows]
   const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
   Format bias_format;
+  // Rows of padding count too: with zeros in their A and prob they do not raise amax.
   float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
   void* d;      // [rows,N] of d_format: f32, bf16, f16, E4M3 or E5M2
   Format d_format;
@@ -120,7 +121,7 @@ class Epilogue {
   float alpha_, prob_, norm_ = 0;
   int group_, row_, n_;
   uint32_t codes_ = 0;      // of the word's parts so far, the rest 0; 0 when a word begins
-  uint32_t next_bias_ = 0;  // of this lane's column of the next part, as the tensor has it
+  uint32_t next_bias_ = 0;  // as loaded, of this lane's column of the part that `apply` gets next
   uint32_t largest_ = 0;    // magnitude of this thread's values so far, as bits: no NaN
 };
 

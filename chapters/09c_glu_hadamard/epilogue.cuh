@@ -19,6 +19,7 @@ struct Operands {      // of the epilogue, and where its results go
   const float* prob;   // [rows]
   const void* bias;    // [G,N] of bias_format: f32, bf16 or f16; null: there is none
   Format bias_format;
+  // Rows of padding count too: with zeros in their A and prob they do not raise amax.
   float* amax;  // [G]; starts as -infinity, which an expert without rows keeps
   void* c;      // [rows,N] of c_format: bf16 or f16
   Format c_format;
