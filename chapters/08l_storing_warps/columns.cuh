@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A storing warp reads the columns of its half of a tile, 64 at a time, and begins at the end of the half
-// where the next tile may overwrite them.
+// A storing warp reads its half of a tile's columns 64 at a time, beginning with those that the
+// accumulator shares with the next tile's, if they are in this half.
 
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace chapter {
 
-static_assert(BN / 2 % (ATOM_BLOCKS * PART) == 0);  // a half has whole words of the codes of D's scales
+static_assert(BN / 2 % (2 * PART) == 0);            // a half has whole reads
+static_assert(BN / 2 % (ATOM_BLOCKS * PART) == 0);  // and whole words of the codes of D's scales
 
 // [columns]
 class Columns {

@@ -22,7 +22,8 @@ template <class C>
 __device__ void store_tiles(const Maps& maps, const Operands& operands, const Memory& memory, Tiles<C> tiles,
                             int n) {
   const int warp = int(threadIdx.x) / 32, rank = block_rank();
-  // This thread's row of the block is also its lane of tensor memory: warp w has lanes 32 * (w % 4) on.
+  // The row of the block is also the lane of tensor memory: warp w has lanes 32 * (w % 4) on. As a
+  // row has two warps (config.cuh, STORE_WARPS), a tile has two halves, 0 and 1, of BN / 2 columns.
   const int row = int(threadIdx.x) % BLOCK_ROWS, half = warp / (STORE_WARPS / 2);
   Ring<ACCUMULATORS> accumulator;
   // Boxes fit D's type. A wider type of C would be written past them, so launch.cuh refuses it.
@@ -42,7 +43,8 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       __syncwarp();  // more tcgen05.ld may follow, which want all lanes together
     };
     bool arrived = false;  // for this tile: each storing warp arrives once, after its wait for `ready`
-    // [/taken]
+    // A read is two loads, 2 * PART columns together: as far as `Columns::at` goes from read to
+    // read, and enough for all shared columns, as config.cuh asserts.
     for (int i = 0; columns.has(i); ++i) {
       // [gates]
       uint32_t gate_sums[PART], up_sums[PART];  // of this row
@@ -59,6 +61,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       // [/gates]
     }
     if (!arrived) arrive_taken();  // without columns too: `taken` counts every storing warp
+    // [/taken]
     epilogue.finish();
   }
   output.finish();
