@@ -28,12 +28,12 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     const int cols = min(BN, (n - tile.col0 + WORD_COLUMNS - 1) / WORD_COLUMNS * WORD_COLUMNS);
     // So `cols` is whole words, as epilogue.cuh counts their parts, and whole reads. With one part
     // `first` would be negative in accumulator 0, and no warp would arrive at `taken`.
-    static_assert(WORD_COLUMNS % (2 * PART) == 0);
+    static_assert(WORD_COLUMNS % READ_COLUMNS == 0);
     // [order]
-    // Read 0, of 2 * PART columns, has those to be visited that the next tile's products overwrite:
+    // Read 0, of READ_COLUMNS columns, has those to be visited that the next tile's products overwrite:
     // accumulator 0 has them at its end, accumulator 1 at its beginning.
     const bool down = accumulator.stage == 0;
-    const int first = down ? cols - 2 * PART : 0, step = down ? -2 * PART : 2 * PART;
+    const int first = down ? cols - READ_COLUMNS : 0, step = down ? -READ_COLUMNS : READ_COLUMNS;
     // [/order]
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + r, n, tile.col0 + first);
     gg::ptx::mbarrier_wait_parity(memory.ready_addr + accumulator.stage * 8, accumulator.phase);

@@ -9,7 +9,7 @@
 
 namespace chapter {
 
-static_assert(BN / 2 % (2 * PART) == 0);            // a half has whole reads
+static_assert(BN / 2 % READ_COLUMNS == 0);          // a half has whole reads
 static_assert(BN / 2 % (ATOM_BLOCKS * PART) == 0);  // and whole words of the codes of D's scales
 
 // [columns]
@@ -23,7 +23,7 @@ class Columns {
   // The first of the 64 columns of read i. Read 0 has the shared columns, if they are in this half:
   // accumulator 0 has them at its end, accumulator 1 at its beginning. config.cuh asserts that they
   // fit into one read.
-  __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
+  __device__ int at(int i) const { return down_ ? end_ - (i + 1) * READ_COLUMNS : begin_ + i * READ_COLUMNS; }
   // False: there is no read i. Then only fetch_bias may get `at(i)`: it may lie outside the half.
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
 

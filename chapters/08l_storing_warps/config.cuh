@@ -40,7 +40,8 @@ constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's 
 // Columns of a part, a piece of a row on which `apply` works. No other number will do: each lane has the
 // bias of one of them, and amax leaves out 32 values where one is NaN.
 constexpr int PART = 32;
-static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
+constexpr int READ_COLUMNS = 2 * PART;  // of tensor memory, in one read: two loads
+static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= READ_COLUMNS);  // store.cuh reads them in one read
 constexpr int OUTPUT_BYTES = 4096;  // of shared memory, for D of a storing warp: a box of f32, or several
 static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last

@@ -31,7 +31,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
     // Columns to visit: D's, and those from N on whose codes share a word with D's.
     const int cols = min(BN, (n - tile.col0 + WORD_COLUMNS - 1) / WORD_COLUMNS * WORD_COLUMNS);
     // So `cols` is whole words, as epilogue.cuh counts their parts, and whole reads, as `Columns` wants.
-    static_assert(WORD_COLUMNS % (2 * PART) == 0);
+    static_assert(WORD_COLUMNS % READ_COLUMNS == 0);
     const Columns columns(half, cols, accumulator.stage);
     Epilogue epilogue(maps, operands, output, tile, tile.row0 + rank * BLOCK_ROWS + row, n,
                       tile.col0 + columns.at(0));
@@ -44,7 +44,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       __syncwarp();  // more tcgen05.ld may follow, which want all lanes together
     };
     bool arrived = false;  // for this tile: each storing warp arrives once, after its wait for `ready`
-    // A read is two loads, 2 * PART columns together: as far as `Columns::at` goes from read to
+    // A read is two loads, READ_COLUMNS columns together: as far as `Columns::at` goes from read to
     // read, and enough for all shared columns, as config.cuh asserts.
     for (int i = 0; columns.has(i); ++i) {
       uint32_t parts[2][PART];  // of the row

@@ -39,9 +39,10 @@ constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
+constexpr int READ_COLUMNS = 2 * PART;  // of tensor memory, in one read: two loads
 static_assert(PART == 32);                // an x32 load, a bias for each lane, a row of a box (output.cuh)
-static_assert(BN / 2 % (2 * PART) == 0);  // each read of a half begins with gates (columns.cuh, store.cuh)
-static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
+static_assert(BN / 2 % READ_COLUMNS == 0);  // each read of a half begins with gates (columns.cuh, store.cuh)
+static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= READ_COLUMNS);  // store.cuh reads them in one read
 constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes
 static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last

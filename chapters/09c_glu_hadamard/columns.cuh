@@ -23,16 +23,16 @@ class Columns {
 
   // Column of the tile where read i, of 64 columns, begins: with gates, at a multiple of 64. What the
   // next tile shares is read first: accumulator 0 has it at its end, accumulator 1 at its beginning.
-  __device__ int at(int i) const { return down_ ? end_ - (i + 1) * 2 * PART : begin_ + i * 2 * PART; }
+  __device__ int at(int i) const { return down_ ? end_ - (i + 1) * READ_COLUMNS : begin_ + i * READ_COLUMNS; }
   // False: there is no read i. Then only fetch_bias may get `at(i)`: it may lie outside the half.
   __device__ bool has(int i) const { return at(i) >= begin_ && at(i) < end_; }
   // Column of tensor memory that has the sums of column `col` of the tile.
   __device__ int in_tmem(int col) const { return tmem_begin_ + col; }
   // Column of tensor memory where the 64 of X and Y begin, none of which the next tile shares. They
   // are read 1's, from at(1) on; in a half with one read they are that read's, or beyond N.
-  static_assert(SHARED_COLUMNS <= 2 * PART);  // else the next tile shares some of read 1's
+  static_assert(SHARED_COLUMNS <= READ_COLUMNS);  // else the next tile shares some of read 1's
   static_assert(READS == 2);                  // else read 1 is at neither end of the half
-  __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : 2 * PART)); }
+  __device__ int x_in_tmem() const { return in_tmem(begin_ + (down_ ? 0 : READ_COLUMNS)); }
 
  private:
   int begin_, end_;

@@ -40,14 +40,15 @@ constexpr int ACCUMULATORS = 2, SCALE_COLUMNS = 48;
 constexpr int SHARED_COLUMNS = ACCUMULATORS * BN + SCALE_COLUMNS - gg::ptx::TMEM_COLUMNS;
 constexpr int ACCUMULATOR_STEP = BN - SHARED_COLUMNS;  // from an accumulator's first column to the next one's
 constexpr int PART = gg::epilogue::GLU_COLUMNS;  // columns that a thread has together: gates, ups or outputs
+constexpr int READ_COLUMNS = 2 * PART;  // of tensor memory, in one read: two loads
 static_assert(PART == 32);  // an x32 load, a bias for each lane, a row of a box (output.cuh)
 constexpr int W_SIZE = gg::epilogue::HADAMARD_SIZE, W_ROWS = W_SIZE / CTA_GROUP;  // of W; in each block
 constexpr int HALVES = 2;  // of a tile's columns; a half has four warps of a block
 constexpr int READS = 2;   // of a half; a read is 32 gates and their ups
-static_assert(BN == HALVES * READS * (2 * PART));
+static_assert(BN == HALVES * READS * READ_COLUMNS);
 constexpr int X_COLUMNS = PART / 2;           // of tensor memory, for X of a part; Y's follow
-static_assert(X_COLUMNS + PART <= 2 * PART);  // both in the 64 of Columns::x_in_tmem
-static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= 2 * PART);  // store.cuh is done with them after one read
+static_assert(X_COLUMNS + PART <= READ_COLUMNS);  // both in the 64 of Columns::x_in_tmem
+static_assert(ACCUMULATORS == 2 && SHARED_COLUMNS <= READ_COLUMNS);  // store.cuh reads them in one read
 constexpr int OUTPUT_BYTES = 4096;        // of shared memory, for C and D of a storing warp: two boxes
 static_assert(OUTPUT_BYTES % 1024 == 0);  // boxes and stages begin a pattern of the swizzle
 constexpr int SHARED_BYTES = 226 * 1024;  // of 227 KB: barriers and the like have the last

@@ -45,7 +45,7 @@ __device__ void store_tiles(const Maps& maps, const Operands& operands, const Me
       __syncwarp();  // more tcgen05.ld may follow, which want all lanes together
     };
     bool arrived = false;  // for this tile: each storing warp arrives once, after its wait for `ready`
-    // A read is two loads, 2 * PART columns together: as far as `Columns::at` goes from read to
+    // A read is two loads, READ_COLUMNS columns together: as far as `Columns::at` goes from read to
     // read, and enough for all shared columns, as config.cuh asserts.
     for (int i = 0; columns.has(i); ++i) {
       uint32_t gate_sums[PART], up_sums[PART];  // of this row
