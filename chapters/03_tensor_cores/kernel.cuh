@@ -81,10 +81,10 @@ struct Fragments {
 
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
-// a_off and b_off are offsets of chunk x of row r, the lane's at i = j = kk = 0. 16 rows further
-// down (i in A, kk in B) x keeps its slot: the rows' bytes are added. Further right (kk in A, j in
-// B) is chunk x + kk / 8 or x + 2 * j, and + is ^, as x has 0 in these bits: it is 0 or 1 in A, in
-// B WN divides `warp_col`. The slot, x ^ r % 8, changes by this xor, the offset by 16 times it.
+// a_off and b_off are where this lane's chunk lies if i = j = kk = 0. 16 rows further down (i in A,
+// kk in B) the slot is the same: the rows' bytes are added. Further right (kk in A, j in B) the
+// chunk's number is kk / 8 or 2 * j more, in bits that are 0: in A it is 0 or 1, in B WN divides
+// `warp_col`. So + is ^: the slot, number ^ r % 8, takes the same ^, the offset 16 times that.
 template <class T>
 __device__ __forceinline__ void load_fragments(Fragments<T>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(THREADS, 2)
   // [load]
   // Start copying a slice. Slices past the last one are all zeros, so compute has no special case
   // for the end. Called for slices 0, 1, 2 .., load_a first, and load_b commits: so copy group s is
-  // this thread's copies of slice s. Both wait_group rely on it, and on STAGES - 2 younger groups.
+  // this thread's copies of slice s. At the wait for slice s the youngest group is s + STAGES - 2.
   auto load_a = [&](int k_tile) {
     const int k0 = k_tile * BK;
     copy_slice<BM, BK>(stage(k_tile).a_addr, a_first, k0, k, rows_left, k - k0);

@@ -131,10 +131,10 @@ struct Fragments {
 
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
-// a_off and b_off are offsets of chunk x of row r, the lane's at i = j = kk = 0. 16 rows further
-// down (i in A, kk in B) x keeps its slot: the rows' bytes are added. Further right (kk in A, j in
-// B) is chunk x + kk / 8 or x + 2 * j, and + is ^, as x has 0 in these bits: it is 0 or 1 in A, in
-// B WN divides `warp_col`. The slot, x ^ bits of r, changes by this xor, the offset by 16 times it.
+// a_off and b_off are where this lane's chunk lies if i = j = kk = 0. 16 rows further down (i in A,
+// kk in B) the slot is the same: the rows' bytes are added. Further right (kk in A, j in B) the
+// chunk's number is kk / 8 or 2 * j more, in bits that are 0: in A it is 0 or 1, in B WN divides
+// `warp_col`. So + is ^: the slot, number ^ bits of r, takes the same ^, the offset 16 times that.
 template <class A, class B, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<A, B, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
