@@ -29,16 +29,19 @@ namespace chapter {
 // two phases behind, which a parity would not show.
 // Why no wait lasts for ever: to receive tile i, a warp needs slices of the tiles before it or of a
 // wrong guess, and none of tile i. So tile i + 1 is sent without any slice of tile i, and a consumer
-// may wait for it before it has released the last slice of tile i. It must have released those of
-// tile i - 1: a loading warp may need their stages for the rest of tile i - 1, which it loads before
-// it receives tile i.
+// may wait for it before it has released the last slice of tile i. But it must have released all
+// slices of tile i - 1. A tile may have more slices than there are stages: a loading warp might
+// wait for such a stage with the rest of tile i - 1 yet to load, never receive tile i, and so keep
+// tile i + 1 from being sent.
 template <int BLOCKS>
 struct Mailbox {
   uint64_t sent;      // barrier: the tile is here
   uint64_t received;  // barrier, only used in the first block: all receiving warps of the worker have read it
   Tile tile;
 
-  // Who: one thread. `receivers`: the number of warps that load or multiply, in all blocks of the worker.
+  // Who: one thread. `receivers`: the number of warps that load or multiply, in all blocks of the
+  // worker. Each receives every tile that is sent. With a smaller number a tile could be
+  // overwritten before all have read it, with a larger one no second tile would be sent.
   __device__ void init(int receivers) {
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&sent), 1);
     gg::ptx::mbarrier_init(gg::ptx::shared_addr(&received), receivers);
