@@ -27,9 +27,9 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // [load]
-    const int rows = round_up(tile.rows, STEP);  // its width: as many as multiply_tiles multiplies
-    const int box_rows = rows / C::CLUSTER;      // as many as this block loads
-    const CUtensorMap& a_map = maps.a[rows / STEP - 1];
+    const int width = round_up(tile.rows, STEP);  // as many rows as multiply_tiles multiplies
+    const int box_rows = width / C::CLUSTER;      // as many as this block loads
+    const CUtensorMap& a_map = maps.a[width / STEP - 1];
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;
       const uint32_t full_addr = memory.full_addr + stage * 8;
@@ -38,7 +38,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
       if (gg::ptx::elect()) {
         // CLUSTER boxes of A, one from each block, and this block's box of B. Bytes of another block may
         // have landed already. They count, and the phase cannot end before this arrival.
-        gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
+        gg::ptx::mbarrier_arrive_expect_tx(full_addr, width * ROW_BYTES + C::B_BYTES);
         const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + rank * box_rows * ROW_BYTES;
         const int row0 = tile.row0 + rank * box_rows;
         if constexpr (C::CLUSTER > 1) {

@@ -31,18 +31,18 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   const uint64_t evict_first = gg::ptx::evict_first_policy();
   // [load]
   const auto load = [&](const Tile& tile, int k_tile, int stage) {
-    const int rows = round_up(tile.rows, STEP);  // its width: as many as multiply_tiles multiplies
-    const int box_rows = rows / C::CLUSTER;      // as many as this block loads
+    const int width = round_up(tile.rows, STEP);  // as many rows as multiply_tiles multiplies
+    const int box_rows = width / C::CLUSTER;      // as many as this block loads
     const int k0 = (slices.first + k_tile) * BK, row0 = tile.row0 + n_rank * box_rows;
     const uint32_t full_addr = memory.full_addr + stage * 8;
     const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + n_rank * box_rows * ROW_BYTES;
     const uint32_t b_addr = memory.b_tile_addr + stage * C::B_BYTES;
     const int b_index = tile.group * (n / PAIR) + tile.col0 / PAIR;  // PAIRs of B before this block's
-    const CUtensorMap& a_map = maps.a[rows / STEP - 1];
+    const CUtensorMap& a_map = maps.a[width / STEP - 1];
     if (gg::ptx::elect()) {
       // CLUSTER boxes of A, one from each block, and this block's box of B. Bytes of another block may
       // have landed already. They count, and the phase cannot end before this arrival.
-      gg::ptx::mbarrier_arrive_expect_tx(full_addr, rows * ROW_BYTES + C::B_BYTES);
+      gg::ptx::mbarrier_arrive_expect_tx(full_addr, width * ROW_BYTES + C::B_BYTES);
       if constexpr (C::CLUSTER > 1) {
         gg::ptx::tma_load_2d_multicast(a_addr, &a_map, k0, row0, full_addr, (1 << C::CLUSTER) - 1);
       } else if (n <= C::BN) {  // nobody reads A again, so that it need not stay in the L2
