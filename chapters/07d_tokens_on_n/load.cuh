@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The loading warp brings slices of A and B to shared memory: ahead of the consumers by as many
-// slices as there are stages, but by one tile at most, since the mailbox has one place.
+// The loading warp brings slices of A and B to shared memory, as far ahead as there are stages. It
+// loads tile i + 1 only after all warps have received tile i, since the mailbox has one place.
 // It waits for `empty`. Its arrival and TMA's bytes end a phase of `full`. tiles.next() waits for
 // the mailbox's `sent` and signals its `received`.
 

@@ -2,7 +2,7 @@
 //
 // The loading warp loads its block's rows of each slice of A into all blocks of the cluster, and the
 // slice of B into its own: ahead of the consumers by as many slices as there are stages at most. It
-// loads tile i + 1 only after all warps have received tile i, since the mailbox has one slot.
+// loads tile i + 1 only after all warps have received tile i, since the mailbox has one place.
 // It waits for `empty`. Its arrival and TMA's bytes, from all blocks, end a phase of `full`.
 
 #pragma once

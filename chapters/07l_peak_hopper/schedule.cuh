@@ -23,7 +23,7 @@
 
 namespace chapter {
 
-// A slot for one tile in the shared memory of each block of a worker. `phase` is the parity of the
+// A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the
 // number of tiles that were sent before this one. Invariant: each warp that `received` counts
 // receives every tile, and a tile is sent only after all have received the one before. So no warp is
 // two phases behind, which a parity would not show.

@@ -20,7 +20,7 @@
 
 namespace chapter {
 
-// A slot for one tile in the shared memory of each block of a worker. `phase` is the parity of the
+// A place for one tile in the shared memory of each block of a worker. `phase` is the parity of the
 // number of tiles that were sent here before this one. Invariant: each warp that `received` counts
 // receives every tile that is sent here, and a tile is sent only after all have received the one
 // before. So no warp is two phases behind, which a parity would not show. After its tiles each
