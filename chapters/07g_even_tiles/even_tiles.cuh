@@ -35,7 +35,7 @@ __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int t
   const int wider_tiles = steps % tiles_m;  // the first wider_tiles tiles have one step more
   const int rows_above = (tile_m * each + min(tile_m, wider_tiles)) * STEP;  // in tiles before it
   const int width = (tile_m < wider_tiles ? each + 1 : each) * STEP;
-  // A group's last step may have fewer than STEP rows.
+  // A column's last tile must end with the group: the next rows of D are the next group's.
   return {.group = group,
           .row0 = begin + rows_above,
           .rows = min(width, rows - rows_above),

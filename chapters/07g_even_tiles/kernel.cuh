@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], K contiguous:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: each tile of a column has as many steps of 32 rows as the others, or one more.
+// New here: the widths of a column's tiles differ by one step of 32 rows at most.
 
 #pragma once
 
