@@ -17,8 +17,8 @@ constexpr int THREADS = 32 * (STORE_WARPS + 2);
 constexpr int BM = 128;                   // rows of a tile: one for each lane of tensor memory
 static_assert(32 * STORE_WARPS == BM);    // store.cuh: thread r of these warps has row r, in lane r
 constexpr int BK = 128, ROW_BYTES = 128;  // depth of a slice: rows of 128 bytes, the most that TMA swizzles
-static_assert(BK == ROW_BYTES);           // elements of 8 bits: tcgen05_idesc_mxf8f6f4 asserts it
-constexpr int PRODUCT_K = 32, PRODUCT_BYTES = 32;  // depth of a product, and its bytes of a row
+constexpr int PRODUCT_K = 32, PRODUCT_BYTES = 32;              // depth of a product, and its bytes of a row
+static_assert(BK == ROW_BYTES && PRODUCT_K == PRODUCT_BYTES);  // elements of 8 bits, as IDESC asserts of T
 // An atom: the scales of 128 rows and four scale blocks of 32 k. In tensor memory it has four
 // columns, each with 32 rows, four times the same, 32 lanes apart.
 constexpr int ATOM_ROWS = 128, ATOM_BLOCKS = 4;

@@ -18,7 +18,7 @@ template <class C>
 __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tiles, int n, int k) {
   const bool elected = gg::ptx::elect();  // one lane loads and counts in `ring`; all 32 find tiles
   const int k_tiles = (k + BK - 1) / BK;
-  const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
+  const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB, as in its map
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     // Rows of atoms: those of the tile's first row and of its first column.

@@ -24,7 +24,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
   static_assert(BN / ATOM_ROWS == CTA_GROUP);  // a row of SFB's atoms for each rank to load
   const bool kn = C::IN_BYTE == 1 && maps.kn;  // the layout of weights.b; FP4 is always [N,K]
   const int k_tiles = (k + C::BK - 1) / C::BK;
-  const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
+  const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB, as in its map
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / CTA_GROUP);

@@ -45,7 +45,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
   const int rank = block_rank();
   const bool kn = C::IN_BYTE == 1 && maps.kn;  // the layout of weights.b; FP4 is always [N,K]
   const int k_tiles = (k + C::BK - 1) / C::BK;
-  const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB
+  const int sfb_rows = (n + ATOM_ROWS - 1) / ATOM_ROWS;  // rows of atoms of a group's SFB, as in its map
   Ring<C::STAGES> ring;
   for (Tile tile; tiles.next(tile);) {
     const int row0 = tile.row0 + rank * BLOCK_ROWS, col0 = tile.col0 + rank * (BN / C::BLOCKS);
