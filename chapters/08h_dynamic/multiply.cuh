@@ -55,7 +55,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       }
       // [/scales]
       // [multiply]
-      // A product adds to both blocks' sums: each block's rows of A times both blocks' columns of B.
+      // A product (IDESC: BM by BN) is both blocks': each one's rows of A times all columns of B.
       // PTX promises that these products execute after the copies. A product's scales begin with
       // number `first` of the slice: in atom `atom`, byte `id` of a row's four. They end in the same
       // atom: config.cuh asserts it. The addresses are those of the copies of `atom` with i = 0.
@@ -70,7 +70,7 @@ __device__ void multiply_tiles(const Memory& memory, Tiles<C> tiles, int k) {
       }
       // [/multiply]
       // [commit]
-      // Arrives in both blocks when the products so far are done: the slice may be overwritten.
+      // Arrives in both blocks when the copies and products so far are done: the slice is free.
       gg::ptx::tcgen05_commit_multicast<CTA_GROUP>(memory.empty_addr + stage * 8, PAIR_MASK);
       // [/commit]
     }

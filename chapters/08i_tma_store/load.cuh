@@ -42,7 +42,7 @@ __device__ void load_tiles(const Maps& maps, const Memory& memory, Tiles<C> tile
     const int sfb_row = matrix * sfb_rows + tile.col0 / ATOM_ROWS;
     for (int k_tile = 0; elected && k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, byte0 = k_tile * ROW_BYTES, atom0 = k_tile * C::ATOMS;
-      const uint32_t full_addr = memory.full_addr + stage * 8;  // tma_load_3d_pair makes it rank 0's
+      const uint32_t full_addr = memory.full_addr + stage * 8;  // its own: _pair loads use rank 0's
       // The slice that was in this stage has been multiplied; in lap 0 nothing was there.
       gg::ptx::mbarrier_wait_parity(memory.empty_addr + stage * 8, ring.phase ^ 1);
       const uint32_t sfb_addr = memory.sfb_tile_addr + stage * C::SFB_BYTES;
