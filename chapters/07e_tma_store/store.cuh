@@ -115,7 +115,7 @@ class Store {
   // shared memory may be another's.
   __device__ void finish() {
     complete();
-    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();
+    if (thread() == 0) gg::ptx::bulk_wait_group_read<0>();  // where rows are held, LAST_WAIT has waited
   }
 
  private:
