@@ -35,6 +35,7 @@ struct Config {
   static constexpr int THREADS = 128 * (CONSUMERS + 1);
   // A thread begins with 168 registers, by the launch bound, and only these are dealt out anew.
   static constexpr int FIRST_REGISTERS = 168, CONSUMER_REGISTERS = 232, OTHER_REGISTERS = 40;
+  static_assert(FIRST_REGISTERS == 65536 / THREADS / 8 * 8);  // of 65536, a multiple of 8
   static_assert(CONSUMERS * CONSUMER_REGISTERS + OTHER_REGISTERS <= (CONSUMERS + 1) * FIRST_REGISTERS);
   static constexpr int BM = BM_, STAGES = STAGES_;
   static constexpr int PAIRS = 2, BN = PAIRS * PAIR;  // columns of a block's tile: all of them one consumer's

@@ -70,6 +70,8 @@ class Turns {
 // first turn to consumer 1 after that. So the loop over these slices, the constructor and `pass` stay
 // in this order. No assertion says so: without the bar_sync the emulator finds `async-window` in a
 // replay of --check.
+// Quantiser and BoxStore share named barrier 1 + consumer: all 128 threads of a consumer come to
+// its uses in the same order.
 template <class C>
 __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operands& operands,
                                                const Memory<C>& memory,
@@ -115,9 +117,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
       auto& right = reinterpret_cast<float(&)[WIDTH / 2]>(registers[1]);
       // [loop]
       turns.wait(consumer);
-      // 128 zeros are 64 machine instructions, while the other's last slice is multiplied. So no
-      // sum is read after its epilogue, and ptxas may reuse its register there. 07m's first wgmma
-      // ignores old sums by a predicate, but to ptxas it reads them: all might be kept for it.
+      // Set to 0, so that a sum's register is free after its epilogue. 07m's first wgmma ignores old
+      // sums by a predicate, but ptxas takes it to read them, and might keep all for it. 128 zeros
+      // are 64 machine instructions, executed while the other's last slice is multiplied.
 #pragma unroll
       for (int i = 0; i < WIDTH / 2; ++i) left[i] = right[i] = 0;
       int last = 0;  // stage of the slice before
@@ -153,9 +155,9 @@ __device__ __forceinline__ void multiply_tiles(const Maps<C>& maps, const Operan
     // [next]
     gg::with_width_for<C::BM, STEP>(tile.rows, do_tile);  // as many rows as load_tiles loaded
     ring.skip(slices);                                    // those of the other consumer's tile
-    // Let t be the tile read here, after the epilogue of t - 2. That is early enough: only the
-    // scheduling warp waits for it, to send t + 2 and, where tiles are claimed, to claim t + 1. The
-    // loading warps need neither before they have started all loads of t.
+    // Reads message t, after the epilogue of t - 2. That is early enough: only the scheduling warp
+    // waits until it is read, to claim t + 1 (if tiles are claimed) and to send t + 2. The loading
+    // warps want t + 1 only when they have started all loads of t.
     more = tiles.next(tile);
     // [/next]
   }

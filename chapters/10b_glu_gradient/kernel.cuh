@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(C::THREADS, 1)
       gg::ptx::mbarrier_init(memory.empty_addr + stage * 8, C::CLUSTER);
     }
     for (int i = 0; i < C::CONSUMERS; ++i) {
-      gg::ptx::mbarrier_init(memory.turn_addr + i * 8, 4);
+      gg::ptx::mbarrier_init(memory.turn_addr + i * 8, 4);  // warps of the other consumer
       mailboxes[i].init(C::CLUSTER * (1 + 4));  // warps that load, or are consumer i's
     }
     for (int i = 0; i < C::CONSUMERS * C::SLOTS; ++i) gg::ptx::mbarrier_init(memory.landed_addr + i * 8, 1);
