@@ -50,7 +50,7 @@ struct Mailbox {
 };
 
 // A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives
-// every tile of its block.
+// every tile that is sent.
 class TileReceiver {
  public:
   __device__ explicit TileReceiver(Mailbox& mailbox) : mailbox_(mailbox) {}

@@ -79,7 +79,7 @@ struct Mailbox {
 };
 
 // A warp's end of the mailbox. Each warp that loads or multiplies has its own, and receives
-// every tile of its block.
+// every tile that is sent.
 template <class C>
 class TileReceiver {
  public:
