@@ -108,10 +108,10 @@ struct Fragments {
 
 // [fragments]
 // Loads 16 of k, from kk on, for the warp whose part of the tile begins at (warp_row, warp_col).
-// a_off and b_off are where this lane's chunk lies if i = j = kk = 0. 16 rows further down (i in A,
-// kk in B) the slot is the same: the rows' bytes are added. Further right (kk in A, j in B) the
-// chunk's number is kk / 8 or 2 * j more, in bits that are 0: in A it is 0 or 1, in B WN divides
-// `warp_col`. So + is ^: the slot, number ^ r % 8, takes the same ^, the offset 16 times that.
+// a_off and b_off are where this lane's chunk x lies if i = j = kk = 0. 16 rows down (i in A, kk in
+// B) the slot stays, so the rows' bytes are added. Further right (kk in A, j in B) the chunk is
+// x + y, y = kk / 8 or 2 j, whose bits are 0 in x: x is 0 or 1 in A, in B WN divides `warp_col`.
+// So x + y = x ^ y, slot x ^ y ^ r % 8 is the old slot ^ y, and the offset takes ^ 16 y.
 template <class T, int WM, int WN>
 __device__ __forceinline__ void load_fragments(Fragments<T, WM, WN>& fragments, Stage stage, int warp_row,
                                                int warp_col, int kk) {
@@ -154,9 +154,9 @@ struct alignas(2 * sizeof(T)) Neighbours {  // two elements of a row of D, one s
 };
 
 // [store]
-// Stores a warp's sums, of which a lane has two neighbours in every eighth row. `d_tile` is the
-// tile's corner in D, whose rows are `stride` apart. Of the tile's rows and columns only those
-// before `rows_left` and `cols_left` are D's. Both neighbours are, or neither: `cols_left` is even.
+// Stores a warp's sums. Of each 8 x 8 of them a lane has two neighbours of a row. `d_tile` is the
+// tile's corner in D, whose rows are `stride` apart. Only the tile's rows and columns before
+// `rows_left` and `cols_left` are the group's. Both neighbours are or neither: `cols_left` is even.
 template <int WM, int WN, class T>
 __device__ __forceinline__ void store(const float (&acc)[WM / 16][WN / 8][4], T* d_tile, int stride,
                                       int warp_row, int warp_col, int rows_left, int cols_left) {
