@@ -27,6 +27,7 @@ constexpr int EARLY_ROWS = 48;
 
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
+static_assert(sizeof(SIXTHS) == 6 * sizeof(double), "estimate divides by 6");
 
 // A device as far as the choice depends on it.
 struct Device {
@@ -41,18 +42,20 @@ constexpr double FITTED_CLOCK = 1.5e9;
 // 10 / 11 was measured, SIXTHS was chosen; how (3) counts a last round, and 1 / 100, are assumed.
 // All others were fitted to timed problems, so that the least estimate is that of the quickest
 // configuration: none of them is a duration that was measured.
-// [estimate]
+// [tile]
 template <class C>
 double estimate(const Sizes& sizes, const Device& device) {
-  const bool equal = sizes.rows_each > 0;  // all groups
+  const bool equal = sizes.rows_each > 0;  // all groups have as many rows
   const double average = std::max(1.0, 1.0 * sizes.m_total / sizes.groups),
                slices = std::ceil(sizes.k / double(BK * C::SPLIT));
   // Where K is an odd multiple of 8, every other row of A and of B begins within a sector of 32 bytes.
   const double misaligned = sizes.k % 16 == 0 ? 1 : 1.6;
   const double around = C::SPLIT > 2 ? 2000 : C::CLUSTER > 1 ? 700 : 1000;
-  double tiles = 0, cycles = 0, longest = 0;  // of the tiles of six groups, a column of each
+  // Of six groups, one of each kind: tiles in a column, their cycles together, the longest one's.
+  double tiles = 0, cycles = 0, longest = 0;
   for (const double of_average : SIXTHS) {
     const double group_rows = (equal ? 1 : of_average) * average, tiles_m = std::ceil(group_rows / C::BM);
+    // Of the group's widest tile, in whole steps: so many are loaded and multiplied.
     const int rows = round_up(int(std::ceil(group_rows / tiles_m)), STEP);
     // (1) A block's slice: the longest of products, loads, and a stage's 2600 cycles shared by STAGES.
     const double multiply = rows * C::BN * BK / 2048.0;  // 2048 multiply-adds a cycle
@@ -64,29 +67,37 @@ double estimate(const Sizes& sizes, const Device& device) {
     cycles += tiles_m * tile_cycles;
     longest = std::max(longest, tile_cycles);
   }
-  // (3) All tiles: rounds of them. A last round that is not full counts as the mean of its share
-  // and a whole round. Where groups differ, there may be a tenth more or fewer tiles than SIXTHS say:
-  // the mean of three cases. `workers` are those resident at a time: of a grid's 33 clusters of four
-  // blocks 30 on an H200, as all blocks of a cluster run in one GPC, a fixed part of the chip. On 4
-  // multiprocessors 10 / 11 leaves none, `rounds` is infinite, and four splits are not chosen.
+  // [/tile]
+  // [rounds]
+  // (3) All tiles: rounds of them. `workers` are those resident at a time: of a grid's 33 clusters
+  // of four blocks 30 on an H200, as all blocks of a cluster run in one GPC, a fixed part of the
+  // chip. On 4 multiprocessors 10 / 11 leaves none, `expected` is infinite, and four splits are not
+  // chosen, as no estimate is larger.
   const int workers = (C::BLOCKS > 2 ? device.multiprocessors * 10 / 11 : device.multiprocessors) / C::BLOCKS;
+  // The number of rounds: tiles of all groups, in all columns, for each worker.
   const double expected = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
-  double all_tiles = 0;  // in cycles; the average tile takes cycles / tiles
+  // In cycles; the average tile takes cycles / tiles. A last round that is not full counts as the
+  // mean of its share and a whole round. Where groups differ, there may be a tenth fewer or more
+  // tiles than SIXTHS say: the mean of three cases.
+  double all_tiles = 0;
   for (const double of_expected : {0.9, 1.0, 1.1}) {
     const double rounds = (equal ? 1 : of_expected) * expected;
     all_tiles += (rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles) / 3;
   }
+  // [/rounds]
+  // [launch]
   // (4) The launch: its tiles and its two ends.
   const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);
   const double by_tiles = ends + all_tiles;
-  // (5) Memory: a second bound. Its bytes are the same for all configurations. The BN term is a fit:
-  // slices of all of K, rounded down, in splits too.
+  // (5) Memory: a second bound. `bytes` are the same for all configurations: where they take
+  // longest, the other two terms decide. The BN term is a fit, with slices of all of K, rounded
+  // down, in splits too.
   const double bytes = 2.0 * sizes.groups * sizes.n * sizes.k + 2.0 * sizes.m_total * (sizes.k + sizes.n);
   const double bytes_a_cycle = device.memory_bandwidth / FITTED_CLOCK;
   const double by_memory = bytes / bytes_a_cycle + C::BN * (sizes.k / BK) + by_tiles / 100;
   return std::max(by_tiles, by_memory);
+  // [/launch]
 }
-// [/estimate]
 
 // Calls f(C()) for each configuration. The order matters: launch.cuh takes the later one of equal
 // estimates, and for --tile the last one of that size. A new line may change the choice for any

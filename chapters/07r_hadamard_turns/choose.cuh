@@ -26,6 +26,7 @@ constexpr int EARLY_ROWS = 48;
 
 // Rows of a group over the average, of a sixth of the groups each: about as routers deal rows out.
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
+static_assert(sizeof(SIXTHS) == 6 * sizeof(double), "estimate divides by 6");
 
 // Cycles of the launch, as far as they tell configurations apart: parts (1) to (4), a shorter form of
 // 07l's. `shared`, `around`, `end` and the half in (2) are new and assumed. `around` is a guess: 07l
