@@ -51,11 +51,11 @@ double estimate(const Sizes& sizes, const Device& device) {
   // Where K is an odd multiple of 8, every other row of A and of B begins within a sector of 32 bytes.
   const double misaligned = sizes.k % 16 == 0 ? 1 : 1.6;
   const double around = C::SPLIT > 2 ? 2000 : C::CLUSTER > 1 ? 700 : 1000;
-  // Of six groups, one of each kind: tiles in a column, their cycles together, the longest one's.
+  // Six groups, one of each kind: tiles in a column, their cycles together, the longest one's.
   double tiles = 0, cycles = 0, longest = 0;
   for (const double of_average : SIXTHS) {
     const double group_rows = (equal ? 1 : of_average) * average, tiles_m = std::ceil(group_rows / C::BM);
-    // Of the group's widest tile, in whole steps: so many are loaded and multiplied.
+    // The group's widest tile, in whole steps: so many are loaded and multiplied.
     const int rows = round_up(int(std::ceil(group_rows / tiles_m)), STEP);
     // (1) A block's slice: the longest of products, loads, and a stage's 2600 cycles shared by STAGES.
     const double multiply = rows * C::BN * BK / 2048.0;  // 2048 multiply-adds a cycle

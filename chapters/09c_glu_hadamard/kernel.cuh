@@ -116,7 +116,7 @@ __global__ void __cluster_dims__(CTA_GROUP) __launch_bounds__(THREADS, 1)
     store_tiles<C>(maps, operands, memory, tiles, n);
   }
   // [drain]
-  __syncwarp();  // one lane loaded, multiplied or transformed: barrier.cluster.arrive.aligned wants all
+  __syncwarp();  // one lane multiplied, or loaded: barrier.cluster.arrive.aligned wants all lanes
   gg::ptx::cluster_arrive();
   gg::ptx::cluster_wait();  // nobody uses the pair's tensor memory, or the other block's barriers, any more
   if (warp == MULTIPLIER) gg::ptx::tcgen05_dealloc<gg::ptx::TMEM_COLUMNS, CTA_GROUP>(memory.sums);
