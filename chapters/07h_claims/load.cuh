@@ -28,7 +28,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, TileReceiv
   for (Tile tile; tiles.next(tile);) {
     // [load]
     const int width = round_up(tile.rows, STEP);  // as many rows as multiply_tiles multiplies
-    const int box_rows = width / C::CLUSTER;      // as many as this block loads
+    const int box_rows = width / C::CLUSTER;      // of the box that a_map has (launch.cuh)
     const CUtensorMap& a_map = maps.a[width / STEP - 1];
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile, ring.next()) {
       const int stage = ring.stage, k0 = k_tile * BK;

@@ -32,7 +32,7 @@ __device__ void load_tiles(const Maps<C>& maps, const Memory& memory, Mailbox<C:
   // [load]
   const auto load = [&](const Tile& tile, int k_tile, int stage) {
     const int width = round_up(tile.rows, STEP);  // as many rows as multiply_tiles multiplies
-    const int box_rows = width / C::CLUSTER;      // as many as this block loads
+    const int box_rows = width / C::CLUSTER;      // of the box that a_map has (launch.cuh)
     const int k0 = (slices.first + k_tile) * BK, row0 = tile.row0 + n_rank * box_rows;
     const uint32_t full_addr = memory.full_addr + stage * 8;
     const uint32_t a_addr = memory.a_tile_addr + stage * C::A_BYTES + n_rank * box_rows * ROW_BYTES;
