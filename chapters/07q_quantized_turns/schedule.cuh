@@ -299,11 +299,12 @@ __device__ void schedule_tiles(Mailbox<C::BLOCKS> (&mailboxes)[C::CONSUMERS], co
     Tile tile;
     do {
       if (claims) {
-        // Tile i is claimed only after the loading warps and a consumer have read message i - 1, in
-        // the other mailbox: an index claimed earlier would be bound to this worker, though another
-        // one may be idle first. The loading warps want tile i when all loads of tile i - 1 are
-        // started. If the guess holds, no message 0 was sent, and the first wait returns at once.
-        // One claim for each index that was found, with rows or not: `claim` relies on it.
+        // Tile i is claimed only after message i - 1, in the other mailbox, was read: in each block
+        // by the loading warp and by the consumer of tile i - 1. An index claimed earlier would be
+        // bound to this worker, though another one may be idle first. The loading warps want tile i
+        // when all loads of tile i - 1 are started. If the guess holds, no message 0 was sent, and
+        // the first wait returns at once. One claim for each index that was found, with rows or not:
+        // `claim` relies on it.
         mailboxes[mailbox ^ 1].wait_received(phases >> (mailbox ^ 1) & 1);
         index = claim(counter, workers, indices);
       } else {
