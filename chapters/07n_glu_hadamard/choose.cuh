@@ -61,7 +61,7 @@ double estimate(const Sizes& sizes, const Device& device) {
     const double multiply = rows * C::BN * BK / 2048.0;  // 2048 multiply-adds a cycle
     const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56.0 * misaligned;  // 56 bytes a cycle
     const double latency = 2600.0 / C::STAGES;
-    // (2) A block's part of a tile: its slices, and what is around them.
+    // (2) A block's part of a tile: its slices, and `around`, fitted: all else that a tile costs.
     const double tile_cycles = slices * std::max({multiply, fetch, latency}) + around;
     tiles += tiles_m;
     cycles += tiles_m * tile_cycles;
@@ -86,12 +86,12 @@ double estimate(const Sizes& sizes, const Device& device) {
   }
   // [/rounds]
   // [launch]
-  // (4) The launch: its tiles and its two ends.
+  // (4) The launch: its tiles and `ends`, fitted: what a launch costs once.
   const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::TALL ? 3500 : 300);
   const double by_tiles = ends + all_tiles;
   // (5) Memory: a second bound. `bytes` are the same for all configurations: where they take
-  // longest, the other two terms decide. The BN term is a fit, with slices of all of K, rounded
-  // down, in splits too.
+  // longest, the other two terms decide. The BN term is a fit. In splits too it has the slices of
+  // all of K, rounded down: with a block's own, splits were chosen that took longer.
   const double bytes = 2.0 * sizes.groups * sizes.n * sizes.k + 2.0 * sizes.m_total * (sizes.k + sizes.n);
   const double bytes_a_cycle = device.memory_bandwidth / FITTED_CLOCK;
   const double by_memory = bytes / bytes_a_cycle + C::BN * (sizes.k / BK) + by_tiles / 100;
