@@ -106,7 +106,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
   Turns turns(memory.turn_addr, consumer);
   Ring<C::STAGES> ring;
   const bool holds = guess.holds(offsets);
-  // [discard]
   if (!holds && guess.slices > 0) {  // the guessed slices are not used
     for (int slice = 0; slice < guess.slices; ++slice, ring.next()) {
       if (warp > 0) continue;
@@ -115,7 +114,6 @@ __device__ __forceinline__ void multiply_tiles(const CUtensorMap& d_map, bf16* d
       release(ring.stage);
     }
   }
-  // [/discard]
   // [start]
   if (consumer > 0) ring.skip(slices);  // tile 0, which is consumer 0's
   TileReceiver<C> tiles(mailboxes, consumer, C::CONSUMERS, guess, holds);
