@@ -202,7 +202,7 @@ class PublishedTest(unittest.TestCase):
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio, *_ in drawn))
         self.assertIn(f"On `drawn` 07l takes {100 - 100 / mean:.0f} % less time than the fastest library on the geometric mean", text)
         self.assertEqual(len(drawn), 30)
-        self.assertIn(f"libraries on {outcomes['won']}, level on {outcomes['level']} and slower on {outcomes['lost']}.", text)
+        self.assertIn(f"and Triton on {outcomes['won']}, level on {outcomes['level']} and slower on {outcomes['lost']}.", text)
         ratio, (groups, _, m_max, n, k), library = min(drawn)
         self.assertIn(f"on {groups} groups of {m_max} rows, N={n} K={k}, {100 / ratio - 100:.0f} % more than {library}.", text)
 
