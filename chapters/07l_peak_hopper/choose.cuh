@@ -57,12 +57,13 @@ double estimate(const Sizes& sizes, const Device& device) {
     const double group_rows = (equal ? 1 : of_average) * average, tiles_m = std::ceil(group_rows / C::BM);
     // The group's widest tile, in whole steps: so many are loaded and multiplied.
     const int rows = round_up(int(std::ceil(group_rows / tiles_m)), STEP);
-    // (1) A block's slice: the longest of products, loads, and a stage's 2600 cycles shared by STAGES.
+    // (1) A block's slice: the longest of products, loads, a stage's 2600 cycles shared by STAGES, and
+    // 330 cycles, which even a small slice takes.
     const double multiply = rows * C::BN * BK / 2048.0;  // 2048 multiply-adds a cycle
     const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56.0 * misaligned;  // 56 bytes a cycle
     const double latency = 2600.0 / C::STAGES;
     // (2) A block's part of a tile: its slices, and `around`, fitted: all else that a tile costs.
-    const double tile_cycles = slices * std::max({multiply, fetch, latency}) + around;
+    const double tile_cycles = slices * std::max({multiply, fetch, latency, 330.0}) + around;
     tiles += tiles_m;
     cycles += tiles_m * tile_cycles;
     longest = std::max(longest, tile_cycles);
@@ -71,19 +72,14 @@ double estimate(const Sizes& sizes, const Device& device) {
   // [rounds]
   // (3) All tiles: rounds of them. `workers` are those resident at a time: of a grid's 33 clusters
   // of four blocks 30 on an H200, as all blocks of a cluster run in one GPC, a fixed part of the
-  // chip. On 4 multiprocessors 10 / 11 leaves none, `expected` is infinite, and four splits are not
+  // chip. On 4 multiprocessors 10 / 11 leaves none, `rounds` is infinite, and four splits are not
   // chosen, as no estimate is larger.
   const int workers = (C::BLOCKS > 2 ? device.multiprocessors * 10 / 11 : device.multiprocessors) / C::BLOCKS;
   // The number of rounds: tiles of all groups, in all columns, for each worker.
-  const double expected = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
+  const double rounds = tiles * sizes.groups / 6 * ((sizes.n - 1) / C::COLUMNS + 1) / workers;
   // In cycles; the average tile takes cycles / tiles. A last round that is not full counts as the
-  // mean of its share and a whole round. Where groups differ, there may be a tenth fewer or more
-  // tiles than SIXTHS say: the mean of three cases.
-  double all_tiles = 0;
-  for (const double of_expected : {0.9, 1.0, 1.1}) {
-    const double rounds = (equal ? 1 : of_expected) * expected;
-    all_tiles += (rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles) / 3;
-  }
+  // mean of its share and a whole round.
+  const double all_tiles = rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles;
   // [/rounds]
   // [launch]
   // (4) The launch: its tiles and `ends`, fitted: what a launch costs once.
@@ -109,9 +105,8 @@ void for_each_config(F f) {
   f(Config<2, 256, 4, 2>());
   f(Config<2, 128, 6>());
   f(Config<2, 64, 8>());
-  f(Config<2, 32, 9>());
   f(Config<1, 128, 8>());
-  f(Config<1, 32, 9>());  // with more stages 07l's blocks would not fit beside those of the next launch
+  f(Config<1, 64, 13>());
   f(Config<1, 64, 7, 1, 2>());
   f(Config<1, 64, 6, 1, 4>());
 }

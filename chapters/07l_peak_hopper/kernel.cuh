@@ -4,7 +4,7 @@
 //
 // Group g owns rows offsets[g] .. offsets[g+1]-1 of A [M,K] and D [M,N]; B is [G,N,K], or [G,K,N]:
 //     D[row, col] = sum over k of A[row, k] * B[g][col, k]
-// New here: the host chooses among nine configurations of the kernel, by an estimate of cycles.
+// New here: the host chooses among eight configurations of the kernel, by an estimate of cycles.
 
 #pragma once
 
@@ -24,8 +24,7 @@
 namespace chapter {
 
 // The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each of
-// 384 threads may have 168, and each of 256 threads 255. Tiles of 32x64 must have far fewer, as two
-// of their blocks are to fit side by side (launch.cuh).
+// 384 threads may have 168, and each of 256 threads 255.
 template <class C, class T, class D, Major B_MAJOR>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, D* d, const __grid_constant__ gg::Offsets offsets,

@@ -19,10 +19,6 @@ template <class C, class T, class D, Major B_MAJOR>
 void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
                bool dependent, cudaStream_t stream) {
   const auto [m_total, groups, n, k, rows_each] = sizes;
-  // Two blocks of 32x64 fit into a multiprocessor's 228 KB, so that a block of the next launch may
-  // start beside one of this: 2 KB of each are mbarriers, mailbox and what CUDA reserves. Nothing
-  // asserts the registers: twice 256 threads may have 128 each, and ptxas of CUDA 13.0 gives 42.
-  static_assert(!(C::BM == 32 && C::BN == 64) || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
   // B has three dimensions: after a group's last column TMA reads zeros, and not the next group's weights.
   Maps<C> maps;
   maps.b = B_MAJOR == Major::k ? gg::make_swizzled_map(b, {k, n, groups}, {BK, C::BN, 1})
@@ -52,7 +48,7 @@ template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
             bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {
   const Device device = {gg::multiprocessors(), gg::memory_bandwidth()};
-  // Nine configurations for four pairs of T and D and two layouts of B are 72 kernels: minutes to compile.
+  // Eight configurations for four pairs of T and D and two layouts of B are 64 kernels: minutes to compile.
   constexpr bool HAS_ALL_SIZES = std::is_same_v<T, bf16> && std::is_same_v<D, bf16>;
   if (!HAS_ALL_SIZES || !nk) {
     using C = Config<2, 256, 4>;

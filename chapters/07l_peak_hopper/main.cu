@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
                "huge", "peers", "moe", "ragged", "drawn", "few_tiles"},
       .options = {"offsets", "tile", "tune"},
       // The sizes of for_each_config in choose.cuh.
-      .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},
+      .tiles = {{256, 128}, {128, 128}, {64, 128}, {128, 64}, {64, 64}},
       .one_tile_for_others = true,
       .chooses_tile = true,
       .ideas = {{"pdl", "a launch begins while the one before ends"}},

@@ -30,8 +30,7 @@
 namespace chapter {
 
 // The launch bound's 1: ptxas plans with one block per multiprocessor, so of 65536 registers each of
-// 384 threads may have 168, and each of 256 threads 255. Tiles of 32x64 must have far fewer, as two
-// of their blocks are to fit side by side (launch.cuh).
+// 384 threads may have 168, and each of 256 threads 255.
 template <class C>
 __global__ void __launch_bounds__(C::THREADS, 1)
     grouped_gemm(const __grid_constant__ Maps<C> maps, bf16* d, const __grid_constant__ Operands operands,

@@ -18,10 +18,6 @@ template <class C>
 void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, const gg::Offsets& offsets,
                int64_t rows, const Sizes& sizes, bool dependent, cudaStream_t stream) {
   const auto [m_total, groups, n, k, rows_each] = sizes;
-  // Two blocks of 32x64 fit into a multiprocessor's 228 KB, so that a block of the next launch may
-  // start beside one of this: 2 KB of each are mbarriers, mailbox and what CUDA reserves. Nothing
-  // asserts the registers: twice 256 threads may have 128 each, and ptxas 13.0 gives at most 90.
-  static_assert(!(C::BM == 32 && C::BN == 64) || 2 * (C::SHARED_BYTES + 2048) <= 228 * 1024);
   Maps<C> maps;
   // [map]
   // A PAIR's column 32 u + 8 w + i goes to its stage row 16 w + 8 u + i: gates (u = 0) and ups

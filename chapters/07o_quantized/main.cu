@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
                "peers", "moe", "few_tiles"},
       .options = {"offsets", "tile", "tune"},
       // The sizes of for_each_config in choose.cuh.
-      .tiles = {{256, 128}, {128, 128}, {64, 128}, {32, 128}, {128, 64}, {32, 64}, {64, 64}},
+      .tiles = {{256, 128}, {128, 128}, {64, 128}, {128, 64}, {64, 64}},
       .chooses_tile = true,
       .ideas = {{"pdl", "a launch begins while the one before ends"}},
       .b_layouts = {gg::BLayout::nk},

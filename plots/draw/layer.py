@@ -20,6 +20,7 @@ SEVERAL = ["forward", "backward", WHOLE, "step"]
 # Dashed: the loss is of second degree in it, so a central difference has rounding errors alone.
 LINES = {"dW1": ("#1b6ca8", "-"), "dtokens": ("#c1554d", "-"), "dbias": ("#5b8c3a", "-"), "dW2": (DARK, "--"),
          "dprob": ("#8a6bbf", "--")}
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def times(repo: Path) -> dict[str, dict[str, LayerTime]]:
@@ -97,6 +98,10 @@ def differences(plt: ModuleType, data: Data) -> tuple["Figure", str]:
     ax.set(xlabel="h", ylim=(1e-15, 10))
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
+    # Versions of matplotlib write powers, and choose ticks between them, in ways of their own.
+    for axis, base, powers in (ax.xaxis, 2.0, range(-30, 0, 4)), (ax.yaxis, 10.0, range(-15, 2, 3)):
+        axis.set_ticks([base ** power for power in powers], [f"{base:.0f}{str(power).translate(RAISED)}" for power in powers])
+    ax.minorticks_off()
     steps = [2.0 ** power for power in range(-14, -1)]
     first = max(row.off for row in rows if row.gradient == "dW1" and math.isclose(row.h, steps[0], rel_tol=1e-3))
     ax.plot(steps, [3 * first * (h / steps[0]) ** 2 for h in steps], color=DARK, ls=":", lw=1)

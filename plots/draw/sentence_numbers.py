@@ -4,21 +4,22 @@
 A marked number is <!-- n: 07d.smoke.instructions - 07d.empty.instructions -->15,936<!-- /n -->: a sum, difference,
 product or ratio of counts (chapter, run of said.csv or set of the emulator's counts, counter), of what a tile of
 256x256 takes in costs.csv (chapter, tile_<format>, counter), and of times (chapter,
-set and place of the problem in it, cold or warm, column, as 07c.peers2.cold.us_median). `as .1f` behind it says how it
-is written, otherwise it is whole, with commas.
+set and place of the problem in it, cold or warm, column, as 07c.peers2.cold.us_median; 07c@H200.peers2.cold.us_median is
+of that card, and not of the one that the chapter's tables show). `as .1f` behind it says how it is written, otherwise it
+is whole, with commas.
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from plots.draw.results import Data
+from plots.draw.results import Data, card
 from plots.measure import sets
 from plots.measure.costs import read_costs
 from plots.measure.files import read_run_counts
 
 MARKED = re.compile(r"<!-- n: ([^>]*?) -->(.*?)<!-- /n -->", re.S)
-NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)\.(\w+)(?:\.(cold|warm))?\.(\w+)")
+NAME = re.compile(r"\b(\d\d[a-z]?|gg-unfused)(?:@(\w+))?\.(\w+)(?:\.(cold|warm))?\.(\w+)")
 
 
 class BadMark(Exception):
@@ -40,24 +41,25 @@ class MarkedNumbers:
         self.ids = {each.id.split("_")[0]: each.id for each in data.chapters}
 
     def of(self, found: re.Match) -> str:
-        who, run, warmth, column = found.groups()
+        who, on, run, warmth, column = found.groups()
         chapter = self.ids.get(who, who)
         if warmth:
-            return repr(self.time(chapter, run, warmth == "warm", column))
+            return repr(self.time(chapter, on, run, warmth == "warm", column))
         counters = self.counted.get((chapter, run)) or self.data.counts.get((chapter, run, "0:fair"))
         if not counters or column not in counters:
             raise BadMark(f"{found[0]}: no such count in plots/measure/data")
         return str(counters[column])
 
-    def time(self, chapter: str, problem: str, warm: bool, column: str) -> float:
+    def time(self, chapter: str, on: str | None, problem: str, warm: bool, column: str) -> float:
         name, place = re.fullmatch(r"([a-z_]+)(\d*)", problem).groups()
         rows, n, k = sets.problems()[name][int(place or 1) - 1]
         shape = len(rows), sum(rows), max(rows), n, k
-        rows = next((self.data.rows_of(each) for each in self.data.chapters if each.id == chapter), [])
+        rows = [row for row in self.data.everywhere if card(row.device) == on] if on else \
+            next((self.data.rows_of(each) for each in self.data.chapters if each.id == chapter), [])
         found = [row for row in rows if (row.chapter, row.set, row.shape, row.warm) == (chapter, name, shape, warm)
                  and not row.peer and not row.variant and row.timed]
         if not found:
-            raise BadMark(f"{chapter} was not timed on {problem}")
+            raise BadMark(f"{chapter} was not timed on {problem}" + (f" on an {on}" if on else ""))
         return getattr(found[-1], column)
 
     def text(self, mark: str) -> str:

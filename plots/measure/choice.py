@@ -32,7 +32,7 @@ ROWS = [4, 16, 32, 64, 128, 256, 512, 1024]  # of an average group
 # Multiprocessors and 10^9 bytes a second of a device.
 DEVICES = {"NVIDIA H100 80GB HBM3": (132, 3352), "NVIDIA H200": (132, 4917)}
 # The name that --tune has for a column of choice.csv, where it has another or, "", none.
-TUNED = {"256x128": "", "256x128 pairs": "256x128", "64x64 in 2": "", "64x64 in 4": "64x64"}
+TUNED = {"256x128": "", "256x128 pairs": "256x128", "64x64": "", "64x64 in 2": "", "64x64 in 4": "64x64"}
 MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem
 
 

@@ -177,7 +177,7 @@ LAYER_COLUMNS = columns_of(LayerTime)
 DIFFERENCE_COLUMNS = columns_of(Difference)
 # Of choice.csv, which gg-choice reads.
 CHOICE_COLUMNS = [*"device date multiprocessors gbytes_per_s set m n k 256x128".split(), "256x128 pairs",
-                  *"128x128 64x128 32x128 128x64 32x64".split(), "64x64 in 2", "64x64 in 4"]
+                  *"128x128 64x128 128x64 64x64".split(), "64x64 in 2", "64x64 in 4"]
 SIZES = "groups m_total m_max n k".split()
 TIMES = "us_median us_p10 us_p90".split()
 TEXT = [field.name for field in fields(Row) if field.type is str]

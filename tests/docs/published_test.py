@@ -293,13 +293,14 @@ class MarksTest(unittest.TestCase):
         rows = [row(1.5, "peers", first), row(2.5, "peers", second), row(2.25, "peers", second, warm=True),
                 row(99, "peers", second, peer="x"),
                 row(98, "peers", second, variant="64x64"), row(97, "peers", second, ok=False), row(7.5, "decode", decode)]
-        data = SimpleNamespace(chapters=[SimpleNamespace(id="01_one")], rows_of=lambda _: rows, counts={})
+        elsewhere = [row(3.5, "peers", second, device="NVIDIA H200"), row(4.5, "peers", second, device="NVIDIA H100 PCIe")]
+        data = SimpleNamespace(chapters=[SimpleNamespace(id="01_one")], rows_of=lambda _: rows, everywhere=rows + elsewhere, counts={})
         marks = sentence_numbers.MarkedNumbers(data, {})
         for mark, text in (("01.peers1.cold.us_median", "2"), ("01.peers2.cold.us_median as .1f", "2.5"),
                            ("01.peers2.warm.us_median / 01.peers1.cold.us_median as .2f", "1.50"),
-                           ("1000 * 01.decode.cold.us_median", "7,500")):
+                           ("1000 * 01.decode.cold.us_median", "7,500"), ("2 * 01@H200.peers2.cold.us_median", "7")):
             self.assertEqual(marks.text(mark), text, mark)
-        for mark in ("01.peers3.cold.us_median", "01.peers1.warm.us_median"):
+        for mark in ("01.peers3.cold.us_median", "01.peers1.warm.us_median", "01@H200.peers1.cold.us_median"):
             with self.assertRaises(sentence_numbers.BadMark, msg=mark):
                 marks.text(mark)
 
