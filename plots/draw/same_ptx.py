@@ -7,7 +7,8 @@ comments in between, an assertion more.
 For each chapter and each commit at which it was timed and after which its sources changed, compiles main.cu of both
 trees to PTX with the nvcc of the build tree, and compares kernel by kernel, whatever names and labels are. Where all are
 the same, a row of plots/measure/data/same_ptx.csv says so, and publish writes that a kernel has changed only if code of
-the host has, which is not in PTX. A row names the sources by their fingerprints (changes.py): it holds for them alone.
+the host has, which is not in PTX. Which of its configurations a chapter is compiled for is the host's, too: only those
+that both trees have are compared. A row names the sources by their fingerprints (changes.py): it holds for them alone.
 Exit code 1: some differ.
 """
 
@@ -36,9 +37,12 @@ class NotCompiled(Exception):
 
 def kernels(ptx: str) -> Counter[str]:
     """The functions and variables of a PTX text, each with its own names numbered in the order of their appearance."""
+    return Counter(map(normalised, functions(ptx)))
+
+
+def functions(ptx: str) -> list[str]:
     text = re.sub(r"//[^\n]*|^\s*\.(loc|file)\b[^\n]*", "", ptx, flags=re.M)
-    parts = re.split(r"(?m)^(?=\.(?:visible|weak|extern|global|func|entry|const)\b)", text)
-    return Counter(map(normalised, parts[1:]))
+    return re.split(r"(?m)^(?=\.(?:visible|weak|extern|global|func|entry|const)\b)", text)[1:]
 
 
 def normalised(part: str) -> str:
@@ -47,6 +51,22 @@ def normalised(part: str) -> str:
     part = re.sub(r"\$L__BB\d+_", "L", part)
     part = re.sub(r"\b\w*_Z\w+|\b_{2,}\w+|\b_\$\w+", lambda name: names.setdefault(name[0], f"name{len(names)}"), part)
     return "\n".join(line.strip() for line in part.splitlines() if line.strip())
+
+
+def configurations(ptx: str) -> dict[str, str]:
+    """Kernels whose template argument is a `Config`, by their mangled names without parameters, which hold its numbers."""
+    found = (re.match(r"[^(]*?(_Z\w+?ConfigI\w+?EEEv)\w*\(", part) for part in functions(ptx))
+    return {each[1]: normalised(each.string) for each in found if each}
+
+
+def same_kernels(then: str, now: str) -> bool:
+    """Whether two PTX texts have the same kernels, but for configurations that only one of them has."""
+    if kernels(then) == kernels(now):
+        return True
+    one, other = configurations(then), configurations(now)
+    both = one.keys() & other.keys()
+    rest = [kernels(text) - Counter(some.values()) for text, some in ((then, one), (now, other))]
+    return bool(both) and rest[0] == rest[1] and all(one[each] == other[each] for each in both)
 
 
 def command_for(chapter: str) -> list[str]:
@@ -94,7 +114,7 @@ def main() -> int:
             tree = Path(folder) / "then"
             subprocess.run(["git", "-C", REPO, "worktree", "add", "--quiet", "--detach", tree, commit], check=True)
             try:
-                same = kernels(ptx_of(chapter, tree)) == kernels(ptx_of(chapter, REPO))
+                same = same_kernels(ptx_of(chapter, tree), ptx_of(chapter, REPO))
                 print(f"{chapter}: in PTX {'what it was' if same else 'another than'} at {commit}", flush=True)
                 differ += not same
                 if same:

@@ -124,8 +124,8 @@ def own_problem(data: Data, chapter: Chapter) -> str:
 
 def tally_table(data: Data, history: History) -> str:
     """On how many problems the last chapter that was timed beside libraries was faster than the fastest of them, level or slower:
-    first those where it was timed without dependent launch too, as it is without, then as it is with; then the others, and by
-    themselves the drawn ones, which no choice of tiles was fitted to."""
+    first the drawn ones, which no choice of tiles was fitted to, then those that were timed without dependent launch too, as it is
+    without and with, then the others."""
     beside = [row for row in data.compared if row.format == "bf16" and row.timed and row.peer != "cublas_plain"]
     last = max((row.chapter for row in beside if row.peer), default="")
     tally = {}  # by place, how launches start, and sets
@@ -138,12 +138,12 @@ def tally_table(data: Data, history: History) -> str:
         shown.append(ours)
         both = no_pdl is not None and run_of(no_pdl) == run_of(ours)
         for early, row in ((False, no_pdl), (True, ours)) if both else ((True, ours),):
-            counted, names = tally.setdefault((not both, early, name == "drawn"), (Counter(), set()))
+            counted, names = tally.setdefault((name != "drawn", not both, early), (Counter(), set()))
             counted[outcome(library, row)] += 1
             names.add(name)
     lines = [[", ".join(f"`{name}`" for name in sorted(names)), "with" if early else "without", str(counted.total()),
               *(str(counted[each]) for each in ("won", "level", "lost"))]
-             for (_, early, _), (counted, names) in sorted(tally.items(), key=lambda each: each[0])]
+             for (*_, early), (counted, names) in sorted(tally.items(), key=lambda each: each[0])]
     if not lines:
         return "Nothing is measured yet."
     text = table(["sets", "early start", "problems", f"{last.split('_')[0]} faster", "level", "slower"], 2, lines) + "\n"

@@ -120,6 +120,17 @@ class ChangesTest(unittest.TestCase):
         self.assertNotEqual(same_ptx.kernels(one), same_ptx.kernels(ptx("_Z3oneIiEvv", "_Z5otherv", 0, "sub.s32")))
         self.assertNotEqual(same_ptx.kernels(one), same_ptx.kernels(one + f".visible{second}"), "one kernel more")
 
+    def test_configurations_of_one_tree_alone_are_not_compared(self):
+        def ptx(**adds):
+            return "".join(f".visible .entry _ZN7chapter1kINS_6Config{name}EEEvPT_({{}})\n{{\n\t{add} %r1, %r2, %r3;\n}}\n"
+                           for name, add in adds.items()) + ".visible .entry _Z5otherv()\n{\n\tret;\n}\n"
+
+        one = ptx(ILi1ELi64="add.s32", ILi2ELi64="sub.s32")
+        for same in (one, ptx(ILi2ELi64="sub.s32"), ptx(ILi2ELi64="sub.s32", ILi1ELi32="or.b32")):
+            self.assertTrue(same_ptx.same_kernels(one, same), same)
+        for other in (ptx(ILi1ELi64="sub.s32", ILi2ELi64="sub.s32"), ptx(ILi1ELi32="add.s32"), one.replace("ret", "exit")):
+            self.assertFalse(same_ptx.same_kernels(one, other), other)
+
     def test_assertions_change_no_kernel(self):
         self.write(**{"chapters/01_naive/kernel.cuh": self.KERNEL.replace(
             "int one() {", 'static_assert(BM % (8 * 2) == 0, "a tile (of :) rows");\nint one() {\n'

@@ -66,9 +66,9 @@ class ChoiceTest(unittest.TestCase):
                 self.assertEqual(made, {(int(bm), int(bn)) for bm, bn in re.findall(r"\{(\d+), (\d+)\}", line)})
 
     def test_refusals(self):
-        line = "x,2026-01-01,132,3352,drawn,64 64,64,512,1,1,1,1,1,1,1,1,1"
+        line = "x,2026-01-01,132,3352,drawn,64 64,64,512,1,1,1,1,1,1,1,1"
         for lines, sentence in (((COLUMNS + ",more", line), "other columns"),
-                                ((COLUMNS, line + ",1"), "line 2: 18 fields, 17 are wanted"),
+                                ((COLUMNS, line + ",1"), "line 2: 17 fields, 16 are wanted"),
                                 ((COLUMNS, line, line.replace("64 64", "64 many")), "line 3: 'many' is no number")):
             done = self.ran_on(*lines)
             self.assertEqual(done.returncode, 2)
