@@ -201,7 +201,8 @@ class PublishedTest(unittest.TestCase):
                 apart += [100 * abs(1 - ratio)] * (tables.outcome(library, each[way]) == "level")
         self.assertIn(f"(medians up to {max(apart):.0f} % apart)", text)
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio, *_ in drawn))
-        self.assertIn(f"On `drawn`, with an early start, 07l takes {100 - 100 / mean:.0f} % less time than the fastest library on the geometric mean", text)
+        self.assertIn(f"On `drawn`, with an early start, 07l takes {100 - 100 / mean:.0f} % less time than the fastest library on the "
+                      "geometric mean", text)
         self.assertEqual(len(drawn), 30)
         without, early = (f"it is faster on {some['won']}, level on {some['level']} and slower on {some['lost']}." for some in
                           (outcomes["pdl"], outcomes[""]))

@@ -9,7 +9,7 @@ from tests.chapters.promises import Promises
 class EachTile(Promises):
     def test_each_tile_is_made(self):
         """22 rows of tiles and three columns: bands of 8, 8 and 6 rows where there are bands."""
-        problem = ("--tile", "32x128", "--m", "700,40", "--n", "264", "--k", "64")
+        problem = ("--tile", "64x128", "--m", "1400,40", "--n", "264", "--k", "64")
         for before in self.before("07g_even_tiles"):
             by_column = self.checked(before, *problem)
             for chapter in self.products_after("07g_even_tiles"):

@@ -11,7 +11,7 @@ class Claims(Promises):
 
     def test_the_bits_are_the_same_whoever_has_a_tile(self):
         """Three blocks for twelve tiles, long enough to be claimed."""
-        problem = ("--tile", "32x128", "--m", "5,0,70,33", "--n", "136", "--k", "2056")
+        problem = ("--tile", "64x128", "--m", "5,0,134,97", "--n", "136", "--k", "2056")
         in_turn = [self.checked(before, *problem) for before in self.before("07h_claims")]
         for chapter in self.products_after("07h_claims"):
             fair = self.checked(chapter, *problem)
