@@ -32,7 +32,7 @@ static_assert(sizeof(SIXTHS) == 6 * sizeof(double), "estimate divides by 6");
 // A device as far as the choice depends on it.
 struct Device {
   int multiprocessors;
-  double memory_bandwidth;  // bytes a second, by the data sheet
+  double memory_bandwidth;  // bytes a second, by the memory's clock and bus: launch.h
 };
 
 // Cycles a second, fitted: with it (5) compares with (1) to (4). It is no clock that was measured.
@@ -58,7 +58,7 @@ double estimate(const Sizes& sizes, const Device& device) {
     // The group's widest tile, in whole steps: so many are loaded and multiplied.
     const int rows = round_up(int(std::ceil(group_rows / tiles_m)), STEP);
     // (1) A block's slice: the longest of products, loads, a stage's 2600 cycles shared by STAGES, and
-    // 330 cycles, which even a small slice takes.
+    // 330 cycles: while all multiprocessors load, no slice takes less.
     const double multiply = rows * C::BN * BK / 2048.0;  // 2048 multiply-adds a cycle
     const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56.0 * misaligned;  // 56 bytes a cycle
     const double latency = 2600.0 / C::STAGES;
