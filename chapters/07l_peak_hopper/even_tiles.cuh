@@ -25,12 +25,12 @@ __device__ int tiles_in_column(int rows) {
 // [/count]
 
 // Returns a tile of a group. tile_in_group counts the group's tiles from 0 on: band after band, and
-// within a band column by column. A band has up to BAND tiles of every column, so tiles under way
-// at a time need fewer rows of A and of B than if whole columns were counted, and the L2 may have
-// room for them. Any order is right in which each tile_in_group gives another tile. tiles_n:
-// columns, each C::COLUMNS wide. Steps are spread over the tiles of a column, whose widths differ
-// by one step at most. begin, rows: the group's first row in A, and how many, at least 1. tiles_m:
-// must be tiles_in_column(rows), else a tile may have no rows, or over BM.
+// within a band column by column. A band has up to BAND tiles of every column. So tiles under way
+// need fewer rows of A, though more of B, than if columns were counted whole: fewer bytes if these
+// are long, and the L2 may hold them. Any order is right in which each tile_in_group gives another
+// tile. tiles_n: columns, each C::COLUMNS wide. Steps are spread over the tiles of a column, whose
+// widths differ by one step at most. begin, rows: the group's first row in A, and how many, at
+// least 1. tiles_m: must be tiles_in_column(rows), else a tile may have no rows, or over BM.
 // [even]
 template <class C>
 __device__ Tile tile_of_group(int group, int begin, int rows, int tiles_m, int tiles_n, int tile_in_group) {
