@@ -95,10 +95,9 @@ double estimate(const Sizes& sizes, const Device& device) {
   // [/launch]
 }
 
-// Calls f(C()) for each configuration. The order matters: launch.cuh takes the later one of equal
-// estimates, and for --tile the last one of that size. A new line may change the choice for any
-// problem. Its size belongs into main.cu's list, too: else --tile does not know it and --tune does
-// not time it.
+// Calls f(C()) for each configuration. Of equal estimates launch.cuh takes the later one's. A new line
+// may change the choice for any problem. It belongs into main.cu's list, too: else --tile does not
+// know it and --tune does not time it.
 template <class F>
 void for_each_config(F f) {
   f(Config<2, 256, 4>());

@@ -46,7 +46,7 @@ void launch_as(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t
 // there is one configuration. `dependent`: the launch may begin before the one before has ended.
 template <class T, class D>
 void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t rows, const Sizes& sizes,
-            bool nk, gg::TileShape tile, bool dependent, cudaStream_t stream) {
+            bool nk, gg::ClusterTileShape tile, bool dependent, cudaStream_t stream) {
   const Device device = {gg::multiprocessors(), gg::memory_bandwidth()};
   // Eight configurations for four pairs of T and D and two layouts of B are 64 kernels: minutes to compile.
   constexpr bool HAS_ALL_SIZES = std::is_same_v<T, bf16> && std::is_same_v<D, bf16>;
@@ -60,15 +60,16 @@ void launch(const T* a, const T* b, D* d, const gg::Offsets& offsets, int64_t ro
     double least = INFINITY;
     // [choose]
     for_each_config([&]<class C>(C) {
-      if (device.multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
-      const double cycles = tile.m ? 0 : estimate<C>(sizes, device);
+      const bool is_named = tile.m == C::BM && tile.n == C::BN && tile.cluster == C::BLOCKS;
+      if (device.multiprocessors < C::BLOCKS || (tile.m && !is_named)) return;
+      const double cycles = estimate<C>(sizes, device);
       if (cycles > least) return;
       least = cycles;
       best = launch_as<C, T, D, Major::k>;
     });
     // [/choose]
-    GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m,
-               tile.n, device.multiprocessors);
+    GG_REQUIRE(best, "--tile %dx%d --cluster %dx1: wants %d multiprocessors, here are %d", tile.m, tile.n,
+               tile.cluster, tile.cluster, device.multiprocessors);
     best(a, b, d, offsets, rows, sizes, dependent, stream);
   }
 }

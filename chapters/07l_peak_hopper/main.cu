@@ -11,8 +11,9 @@ int main(int argc, char** argv) {
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "huge", "peers", "moe", "ragged", "drawn", "few_tiles"},
       .options = {"offsets", "tile", "tune"},
-      // The sizes of for_each_config in choose.cuh.
-      .tiles = {{256, 128}, {128, 128}, {64, 128}, {128, 64}, {64, 64}},
+      // Those of for_each_config in choose.cuh: BM, BN and a worker's blocks.
+      .tiles =
+          {{256, 128, 2}, {256, 128}, {128, 128}, {64, 128}, {128, 64}, {64, 64, 4}, {64, 64, 2}, {64, 64}},
       .one_tile_for_others = true,
       .chooses_tile = true,
       .ideas = {{"pdl", "a launch begins while the one before ends"}},

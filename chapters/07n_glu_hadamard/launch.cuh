@@ -66,7 +66,7 @@ void launch_as(const bf16* a, const bf16* b, bf16* d, const Operands& operands, 
 // A [rows,K], B [G,N,K], D [rows,N/2] and offsets [G+1] on the device. `rows`: m_total or more.
 // `tile` 0x0: as estimated. `dependent`: the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operands,
-                   const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::TileShape tile,
+                   const gg::Offsets& offsets, int64_t rows, const Sizes& sizes, gg::ClusterTileShape tile,
                    bool dependent, cudaStream_t stream) {
   GG_REQUIRE(sizes.n % PAIR == 0, "N is %d, no multiple of %d: 32 gates lie beside 32 ups", sizes.n, PAIR);
   if (rows == 0) return;  // there is no tensor to map
@@ -78,15 +78,16 @@ inline void launch(const bf16* a, const bf16* b, bf16* d, const Operands& operan
   // others would choose better for this one was not measured.
   // [choose]
   for_each_config([&]<class C>(C) {
-    if (device.multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
-    const double cycles = tile.m ? 0 : estimate<C>(sizes, device);
+    const bool is_named = tile.m == C::BM && tile.n == C::BN && tile.cluster == C::BLOCKS;
+    if (device.multiprocessors < C::BLOCKS || (tile.m && !is_named)) return;
+    const double cycles = estimate<C>(sizes, device);
     if (cycles > least) return;
     least = cycles;
     best = launch_as<C>;
   });
   // [/choose]
-  GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m, tile.n,
-             device.multiprocessors);
+  GG_REQUIRE(best, "--tile %dx%d --cluster %dx1: wants %d multiprocessors, here are %d", tile.m, tile.n,
+             tile.cluster, tile.cluster, device.multiprocessors);
   best(a, b, d, operands, offsets, rows, sizes, dependent, stream);
 }
 

@@ -60,7 +60,7 @@ void launch_as(const bf16* a, const bf16* b, void* d, void* d_col, const Operand
 // A [rows,K], B [G,N,K], D and D_col [rows,N] and offsets [G+1], multiples of 128, on the device.
 // `tile` 0x0: as estimated. `dependent`: the launch may begin before the one before has ended.
 inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Operands& operands,
-                   const gg::Offsets& offsets, const Sizes& sizes, gg::TileShape tile, bool dependent,
+                   const gg::Offsets& offsets, const Sizes& sizes, gg::ClusterTileShape tile, bool dependent,
                    cudaStream_t stream) {
   GG_REQUIRE(reinterpret_cast<uintptr_t>(operands.prob) % 8 == 0, "prob is loaded two rows at a time");
   if (operands.rows == 0) return;  // there is no tensor to map
@@ -74,15 +74,16 @@ inline void launch(const bf16* a, const bf16* b, void* d, void* d_col, const Ope
   // best one. m_total counts padded rows, at least 128 of a group that has any, so `early` is rare.
   // [choose]
   for_each_config([&]<class C>(C) {
-    if (device.multiprocessors < C::BLOCKS || (tile.m && !(tile.m == C::BM && tile.n == C::BN))) return;
-    const double cycles = tile.m ? 0 : estimate<C>(sizes, device);
+    const bool is_named = tile.m == C::BM && tile.n == C::BN && tile.cluster == C::BLOCKS;
+    if (device.multiprocessors < C::BLOCKS || (tile.m && !is_named)) return;
+    const double cycles = estimate<C>(sizes, device);
     if (cycles > least) return;
     least = cycles;
     best = launch_as<C>;
   });
   // [/choose]
-  GG_REQUIRE(best, "--tile %dx%d: not in choose.cuh, or its workers have more than %d blocks", tile.m, tile.n,
-             device.multiprocessors);
+  GG_REQUIRE(best, "--tile %dx%d --cluster %dx1: wants %d multiprocessors, here are %d", tile.m, tile.n,
+             tile.cluster, tile.cluster, device.multiprocessors);
   best(a, b, d, d_col, operands, offsets, sizes, dependent, stream);
 }
 

@@ -15,7 +15,7 @@ void chapter::product(const Rows& rows, const bf16* a, const bf16* w, Weights ho
                                     .n = n,
                                     .k = k,
                                     .rows_each = 0};  // unknown: the router decides
-  const gg::TileShape as_estimated = {};
+  const gg::ClusterTileShape as_estimated = {};
   const bool k_is_contiguous = how == Weights::transposed, may_begin_early = true;
   chapter_07l::launch(a, w, d, rows.as_offsets(), rows.count, sizes, k_is_contiguous, as_estimated,
                       may_begin_early, stream);

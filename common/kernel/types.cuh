@@ -87,8 +87,10 @@ struct Offsets {
 struct TileShape {
   int m = 0, n = 0;
 };
-struct ClusterTileShape : TileShape {  // or that a cluster computes:
-  int cluster = 1;                     // of so many blocks, one after the other along M
+// The same, and the blocks of a cluster. In chapters 07l to 07o each of them computes m x n, in 08d
+// to 09c all together do.
+struct ClusterTileShape : TileShape {
+  int cluster = 1;
 };
 
 }  // namespace gg

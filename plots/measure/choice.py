@@ -31,8 +31,6 @@ GROUPS = [4, 8, 16, 32, 64, 128]
 ROWS = [4, 16, 32, 64, 128, 256, 512, 1024]  # of an average group
 # Multiprocessors and 10^9 bytes a second of a device.
 DEVICES = {"NVIDIA H100 80GB HBM3": (132, 3352), "NVIDIA H200": (132, 4917)}
-# The name that --tune has for a column of choice.csv, where it has another or, "", none.
-TUNED = {"256x128": "", "256x128 pairs": "256x128", "64x64": "", "64x64 in 2": "", "64x64 in 4": "64x64"}
 MOST_BYTES, MOST_FLOP = 6e9, 3e12  # of B; of a problem
 
 
@@ -75,9 +73,8 @@ def line_of(device: str, m: list[int], n: int, k: int, times: dict[str, float]) 
     if device not in DEVICES:
         print(f"choice: --csv: the rates of {device} are not known, only those of {' and '.join(DEVICES)}", file=sys.stderr)
         sys.exit(2)
-    tiles = [TUNED.get(column, column) for column in CHOICE_COLUMNS[8:]]
-    rates, us = DEVICES[device], [f"{times[tile]:.5g}" if tile else "" for tile in tiles]
-    return ",".join(map(str, (device, date.today(), *rates, "drawn", " ".join(map(str, m)), n, k, *us)))
+    us = [f"{times[tile]:.5g}" for tile in CHOICE_COLUMNS[8:]]
+    return ",".join(map(str, (device, date.today(), *DEVICES[device], "unseen", " ".join(map(str, m)), n, k, *us)))
 
 
 def loss_of_choice(times: dict[str, float]) -> tuple[float, str]:

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
 // gg-choice: how much longer the configuration that chapter 07l's estimate chooses took than the
-// fastest one, on problems that were timed with each:
+// fastest one, on problems that were timed with each; and how much longer the faster one of the two
+// or three with the least estimates:
 //
 //   build/bin/gg-choice plots/measure/data/choice.csv
 //
 // Runs nothing on a device. A line of the file is a problem: the device, the day, multiprocessors,
-// 10^9 bytes a second; the set (drawn: by choice.py); rows of the groups, N, K; then microseconds
-// for each line of for_each_config, in its order, empty where that was not timed. Exit code 2: the
-// file cannot be read as that.
+// 10^9 bytes a second; the set, or `fitted`: random ones to which constants were fitted, or
+// `unseen`: by choice.py since then; rows of the groups, N, K; then microseconds for each line of
+// for_each_config, in its order, empty where that was not timed. Exit code 2: the file cannot be
+// read as that.
 
 #include <algorithm>
 #include <climits>
@@ -26,6 +28,8 @@ namespace {
 
 using chapter::Device, chapter::Sizes;
 
+constexpr int MOST_TRIED = 3;  // configurations that a search would time
+
 struct Problem {
   std::string set;
   Device device{};
@@ -38,14 +42,14 @@ struct Losses {
   std::vector<double> each;
   int not_timed = 0;
 
-  void print(const char* name) const {
+  void print(const std::string& name, int tried) const {
     double sum = 0, worst = 0;
     for (const double loss : each) {
       sum += loss;
       worst = std::max(worst, loss);
     }
     const auto over = std::count_if(each.begin(), each.end(), [](double loss) { return loss > 0.05; });
-    std::printf("%-10s %8zu %10d %7.1f %% %6.1f %% %9d\n", name, each.size(), not_timed,
+    std::printf("%-8s %6zu %10d %6d %7.1f %% %6.1f %% %9d\n", name.c_str(), each.size(), not_timed, tried,
                 each.empty() ? 0 : 100 * sum / double(each.size()), 100 * worst, int(over));
   }
 };
@@ -93,29 +97,33 @@ Problem problem_of(const std::string& line, size_t configurations) {
   return p;
 }
 
-// The index of the configuration with the least estimate, the later one of equals: launch.cuh.
-size_t chosen(const Problem& p) {
-  size_t index = 0, best = 0;
-  double least = INFINITY;
+// Indices of the configurations, the least estimate first, the later one of equals: launch.cuh.
+std::vector<size_t> by_estimate(const Problem& p) {
+  std::vector<std::pair<double, size_t>> all;
   chapter::for_each_config([&]<class C>(C) {
-    const double cycles = chapter::estimate<C>(p.sizes, p.device);
-    if (cycles <= least) {
-      least = cycles;
-      best = index;
-    }
-    ++index;
+    all.push_back({chapter::estimate<C>(p.sizes, p.device), all.size()});
   });
-  return best;
+  std::sort(all.begin(), all.end(), [](const auto& one, const auto& other) {
+    return one.first < other.first || (one.first == other.first && one.second > other.second);
+  });
+  std::vector<size_t> indices;
+  for (const auto& [cycles, index] : all) indices.push_back(index);
+  return indices;
+}
+
+// The fastest of these; the first of them must have been timed.
+size_t fastest_of(const Problem& p, const std::vector<size_t>& indices, size_t count) {
+  size_t fastest = indices[0];
+  for (size_t i = 0; i < count; ++i) {
+    if (p.us[indices[i]] < p.us[fastest]) fastest = indices[i];
+  }
+  return fastest;
 }
 
 std::vector<std::string> names_of_configurations() {
   std::vector<std::string> names;
-  chapter::for_each_config([&]<class C>(C) {
-    std::string name = std::to_string(C::BM) + "x" + std::to_string(C::BN);
-    if (C::CLUSTER > 1) name += " pairs";
-    if (C::SPLIT > 1) name += " in " + std::to_string(C::SPLIT);
-    names.push_back(name);
-  });
+  chapter::for_each_config(
+      [&]<class C>(C) { names.push_back(gg::format("%dx%d %dx1", C::BM, C::BN, C::BLOCKS)); });
   return names;
 }
 
@@ -128,24 +136,23 @@ void run(const char* path) {
   if (!std::getline(file, line) || line != columns)
     gg::fail(gg::Exit::bad_input, "%s has other columns than %s", path, columns.c_str());
 
-  Losses drawn, sets;
+  const char* const kinds[] = {"fitted", "unseen", "of sets"};
+  Losses losses[MOST_TRIED][3];  // of the fastest of so many estimates, one, two ..
   double worst = -1;
   std::string about;  // the worst
   for (int number = 2; std::getline(file, line); ++number) {
     try {
       const Problem p = problem_of(line, names.size());
-      const size_t choice = chosen(p);
-      Losses& of_kind = p.set == "drawn" ? drawn : sets;
+      const std::vector<size_t> indices = by_estimate(p);
+      const size_t kind = p.set == kinds[0] ? 0 : p.set == kinds[1] ? 1 : 2, choice = indices[0];
       if (std::isnan(p.us[choice])) {
-        ++of_kind.not_timed;
+        for (auto& of_tried : losses) ++of_tried[kind].not_timed;
         continue;
       }
-      size_t fastest = choice;
-      for (size_t i = 0; i < p.us.size(); ++i) {
-        if (p.us[i] < p.us[fastest]) fastest = i;
-      }
+      const size_t fastest = fastest_of(p, indices, indices.size());
+      for (size_t tried = 1; tried <= MOST_TRIED; ++tried)
+        losses[tried - 1][kind].each.push_back(p.us[fastest_of(p, indices, tried)] / p.us[fastest] - 1);
       const double loss = p.us[choice] / p.us[fastest] - 1;
-      of_kind.each.push_back(loss);
       if (loss <= worst) continue;
       worst = loss;
       about = gg::format("G=%d M=%lld N=%d K=%d: %.4g us with %s, %.4g with %s", p.sizes.groups,
@@ -155,10 +162,12 @@ void run(const char* path) {
       gg::fail(gg::Exit::bad_input, "%s, line %d: %s", path, number, error.what());
     }
   }
-  std::printf("%-10s %8s %10s %9s %8s %9s\n", "problems", "", "not timed", "mean", "worst", "over 5 %");
-  drawn.print("drawn");
-  sets.print("of sets");
-  std::printf("the worst: %s\n", about.c_str());
+  std::printf("%-8s %6s %10s %6s %9s %8s %9s\n", "problems", "", "not timed", "tried", "mean", "worst",
+              "over 5 %");
+  for (int kind = 0; kind < 3; ++kind) {
+    for (int tried = 1; tried <= MOST_TRIED; ++tried) losses[tried - 1][kind].print(kinds[kind], tried);
+  }
+  std::printf("the worst choice: %s\n", about.c_str());
 }
 
 }  // namespace

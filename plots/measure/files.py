@@ -176,8 +176,8 @@ TIMELINE_COLUMNS = columns_of(StampedTile)
 LAYER_COLUMNS = columns_of(LayerTime)
 DIFFERENCE_COLUMNS = columns_of(Difference)
 # Of choice.csv, which gg-choice reads.
-CHOICE_COLUMNS = [*"device date multiprocessors gbytes_per_s set m n k 256x128".split(), "256x128 pairs",
-                  *"128x128 64x128 128x64 64x64".split(), "64x64 in 2", "64x64 in 4"]
+CHOICE_COLUMNS = [*"device date multiprocessors gbytes_per_s set m n k".split(), "256x128 1x1", "256x128 2x1", "128x128 1x1",
+                  "64x128 1x1", "128x64 1x1", "64x64 1x1", "64x64 2x1", "64x64 4x1"]
 SIZES = "groups m_total m_max n k".split()
 TIMES = "us_median us_p10 us_p90".split()
 TEXT = [field.name for field in fields(Row) if field.type is str]

@@ -310,7 +310,7 @@ TEST(ChaptersWithAnEpilogue, GiveTheSameBitsWhateverIsChosen) {
     std::vector<Words> others = {{"--order", "1:skew"}};
     const bool narrow = std::find(tiles.begin(), tiles.end(), "128x64") != tiles.end();
     if (chooses_tile) others.push_back({"--tile", narrow ? "128x64" : tiles.back()});
-    const bool other_tiles = listed(id, "tiles").size() > 1 && has_option(id, "cluster");
+    const bool other_tiles = std::find(tiles.begin(), tiles.end(), "128x256") != tiles.end() && !chooses_tile;
     if (other_tiles) others.push_back({"--tile", "128x256", "--cluster", "1x1"});
     if (has_option(id, "weights")) others.push_back({"--weights", "discrete"});
     if (has_option(id, "schedule")) {

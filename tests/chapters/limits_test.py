@@ -47,7 +47,8 @@ def drawn_problem(about, draw):
         words += ["--tile", tile] + (["--cluster", cluster] if about["clusters"] else [])
         taken &= f"{tile} with {cluster}" in about["tile_clusters"]
         is_first = kind == about["formats"][0] and layout == (about["b_layouts"] or ["kn"])[0]
-        taken &= is_first or tile == about["tiles"][0] or not about["one_tile_for_others"]
+        is_default = tile == about["tiles"][0] and not about["clusters"]
+        taken &= is_first or is_default or not about["one_tile_for_others"]
     taken &= drawn_epilogue(about, kind, draw, words)
     n, k = (draw.choice([1, 2, 4, 8, 16, 32, 64]) * draw.randint(1, 9) for _ in range(2))
     if draw.random() < 0.6:

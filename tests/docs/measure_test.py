@@ -121,10 +121,9 @@ class ChoiceTest(unittest.TestCase):
         loss, best = choice.loss_of_choice(times)
         self.assertEqual((round(loss, 3), best), (0.1, "256x128"))
         committed = (ROOT / "plots/measure/data/choice.csv").read_text(encoding="utf-8").splitlines()
-        tiles = [choice.TUNED.get(column, column) for column in CHOICE_COLUMNS[8:]]
-        of_each = {tile: index + 0.5 for index, tile in enumerate(tiles)}
+        of_each = {tile: index + 0.5 for index, tile in enumerate(CHOICE_COLUMNS[8:])}
         line = choice.line_of(device, [3, 0, 5], 64, 128, of_each).split(",")
-        self.assertEqual(line[2:], ["132", "4917", "drawn", "3 0 5", "64", "128", "", "1.5", "2.5", "3.5", "4.5", "", "", "7.5"])
+        self.assertEqual(line[2:], ["132", "4917", "unseen", "3 0 5", "64", "128", "0.5", "1.5", "2.5", "3.5", "4.5", "5.5", "6.5", "7.5"])
         self.assertEqual(committed[0].split(","), CHOICE_COLUMNS)
         with self.assertRaises(SystemExit) as left, contextlib.redirect_stderr(io.StringIO()) as said:
             choice.line_of("NVIDIA A100", [3], 64, 128, of_each)

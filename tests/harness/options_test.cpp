@@ -253,7 +253,7 @@ TEST(OwnOptions, AreParsedOrAnsweredWithWhatThereIs) {
 
 TEST(OwnOptions, ATileAndItsClusterDecideTogether) {
   Chapter chapter = jagged();
-  chapter.options = {"tile"};
+  chapter.options = {"tile", "offsets"};
   chapter.tiles = {{256, 256, 2}, {128, 256}, {128, 256, 2}};
   const auto chosen = [&](const std::vector<std::string>& words) {
     const ClusterTileShape tile = parsed(words, chapter).request.tile;
@@ -275,6 +275,11 @@ TEST(OwnOptions, ATileAndItsClusterDecideTogether) {
                 .find("Tiles and clusters: 256x256 with 2x1, 128x256 with 1x1, 128x256 with 2x1."),
             std::string::npos);
   EXPECT_NE(describe_text(chapter, kFormats).find("\"clusters\": [\"2x1\", \"1x1\"]"), std::string::npos);
+  chapter.one_tile_for_others = true;
+  EXPECT_EQ(chosen({"--offsets", "i64", "--tile", "256x256"}), "256x256 2") << "its block's size";
+  EXPECT_EQ(refusal({"--offsets", "i64", "--tile", "256x256", "--cluster", "2x1"}, chapter),
+            "--cluster 2x1: with other types, offsets or layouts of B than its first, x_jagged has tiles of "
+            "256x256 alone");
   chapter.tiles = {{128, 128}, {128, 256}};
   EXPECT_EQ(refusal({"--cluster", "1x1"}, chapter),
             "--cluster: x_jagged has no such option; --help lists them");

@@ -35,7 +35,7 @@ const GgEmuInterface* emulator() {
   return found;
 }
 
-int small_multiprocessors(int whole) { return std::min(2, whole); }
+int small_multiprocessors(int whole, int cluster) { return std::min(std::max(2, cluster), whole); }
 
 Counters emulator_counters() {
   Counters counters;

@@ -18,8 +18,9 @@ const GgEmuInterface* emulator();
 std::string loaded_runtime();  // the file of the CUDA runtime in use
 
 // The multiprocessors of the small device that a check plays beside one with `whole`
-// multiprocessors: two, enough for a pair of blocks, or the whole if it has no more.
-int small_multiprocessors(int whole);
+// multiprocessors: two, enough for a pair of blocks, or as many as a larger `cluster` has, or the
+// whole if it has no more.
+int small_multiprocessors(int whole, int cluster);
 // And of the one that takes the place of the whole device where a problem is checked that has more
 // tiles than few blocks.
 constexpr int kSomeMultiprocessors = 16;

@@ -35,8 +35,8 @@ class EmulatorMachine : public CudaMachine {
     return memory;
   }
 
-  int play_small(bool small) override {
-    const int few = small_multiprocessors(whole_);
+  int play_small(bool small, int cluster) override {
+    const int few = small_multiprocessors(whole_, cluster);
     if (few == whole_) return 0;
     emulator()->set_multiprocessors(small ? few : whole_);
     return few;

@@ -78,9 +78,9 @@ class Machine {
 
   // A persistent kernel shows its mistakes where a block has several tiles, so on a small
   // device. Work that is run or captured after this finds the small one, or the whole one again.
-  // Returns how many multiprocessors the small one has; 0, and nothing changes, where the
-  // machine has one size only.
-  virtual int play_small(bool) { return 0; }
+  // The small one has room for a cluster of so many blocks. Returns its number of multiprocessors;
+  // 0, and nothing changes, where the machine has one size only.
+  virtual int play_small(bool, int) { return 0; }
   // The whole device has at most so many multiprocessors from now on; 0: all of its own. Nothing
   // changes where the machine has one size only.
   virtual void play_at_most(int) {}

@@ -302,13 +302,18 @@ void settle_tile(Draft& draft) {
 }
 
 // Where other types, offsets and layouts of B have the first tile alone.
-void require_tile_of_form(const Options& options, const Chapter& chapter, const Formats& first) {
+void require_tile_of_form(const Draft& draft, const Formats& first) {
+  const Options& options = draft.options;
+  const Chapter& chapter = draft.chapter;
   const bool is_other_tile =
-      options.request.tile.m && tile_name(options.request.tile) != tile_name(chapter.tiles[0]);
+      !draft.cluster.empty() ||
+      (options.request.tile.m && tile_name(options.request.tile) != tile_name(chapter.tiles[0]));
   if (!chapter.one_tile_for_others || !(is_other_tile || options.tune)) return;
   const bool is_first = options.request.formats == first && !options.request.wide_offsets &&
                         (chapter.b_layouts.empty() || options.request.b_layout == chapter.b_layouts[0]);
-  const std::string option = options.tune ? "--tune" : "--tile " + tile_name(options.request.tile);
+  const std::string option = options.tune             ? "--tune"
+                             : !draft.cluster.empty() ? "--cluster " + draft.cluster
+                                                      : "--tile " + tile_name(options.request.tile);
   GG_REQUIRE(is_first,
              "%s: with other types, offsets or layouts of B than its first, %s has tiles of %s alone",
              option.c_str(), chapter.id, tile_name(chapter.tiles[0]).c_str());
@@ -445,7 +450,7 @@ Options parse_options(int argc, char** argv, const Chapter& chapter, const std::
   options.request.formats = choose_formats(draft.in_dtype, draft.d_dtype, formats, chapter, draft.in_option);
   options.other_d =
       !(options.request.formats == choose_formats(options.request.formats.name(), "", formats, chapter));
-  require_tile_of_form(options, chapter, formats[0]);
+  require_tile_of_form(draft, formats[0]);
   settle_epilogue(draft);
   require_known_peers(options);
   settle_sizes(options, chapter);

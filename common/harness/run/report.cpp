@@ -173,7 +173,8 @@ void print_start(const Session& session) {
   const std::string how = device.emulated ? "order " + session.options.order() : "CUDA " + device.cuda;
   std::string sizes;
   if (device.emulated && session.options.check) {
-    const int whole = device.multiprocessors, few = small_multiprocessors(whole);
+    const int whole = device.multiprocessors;
+    const int few = small_multiprocessors(whole, session.options.request.tile.cluster);
     const std::string some = kSomeMultiprocessors < whole ? format(", %d", kSomeMultiprocessors) : "";
     sizes = few < whole ? format(" with %d%s and %d multiprocessors", whole, some.c_str(), few)
                         : format(" with %d multiprocessor%s", whole, whole == 1 ? "" : "s");

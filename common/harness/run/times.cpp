@@ -211,12 +211,15 @@ void Times::tune(const Shape& shape) {
 
   std::vector<std::pair<double, std::string>> table;
   for (const auto& [peer, version, tile, contestant, us] : field.entrants()) {
-    if (us > 0) table.push_back({us, !peer.empty() ? peer : tile.m ? tile_name(tile) : "as chosen"});
+    if (us == 0) continue;
+    std::string name = !peer.empty() ? peer : tile.m ? tile_name(tile) : "as chosen";
+    if (peer.empty() && tile.m && !cluster_names(session_.chapter).empty()) name += " " + cluster_name(tile);
+    table.push_back({us, name});
   }
   std::sort(table.begin(), table.end());
-  std::printf("tune   %s\n  tile             us   TFLOP/s   longer\n", shape.describe().c_str());
+  std::printf("tune   %s\n  tile               us   TFLOP/s   longer\n", shape.describe().c_str());
   for (const auto& [us, name] : table) {
-    std::printf("  %-10s %9.1f  %8.1f   %5.1f %%\n", name.c_str(), us, shape.flops() / us * 1e-6,
+    std::printf("  %-12s %9.1f  %8.1f   %5.1f %%\n", name.c_str(), us, shape.flops() / us * 1e-6,
                 100 * (us / table.front().first - 1));
   }
 }

@@ -101,7 +101,7 @@ class Trials {
         judge_(judge_of(machine, buffers_, options.seed)) {}
   Trials(const Trials&) = delete;
   Trials& operator=(const Trials&) = delete;
-  ~Trials() { machine_.play_small(false); }
+  ~Trials() { play(Played::whole); }
 
   CheckResult run() {
     const std::vector<Trial>& trials = given_ ? judge_->trials_from_files() : judge_->trials();
@@ -116,7 +116,7 @@ class Trials {
  private:
   bool is_left_out(const Trial& trial) {
     if (options_.brief && !trial.brief) return true;
-    if (trial.if_small) return machine_.play_small(true) == 0;
+    if (trial.if_small) return !play(Played::small);
     if (trial.variants) return options_.neighbours;
     return trial.nan_groups >= 0 && (!options_.neighbours || shape_.groups() < 2 || shape_.shared_b);
   }
@@ -193,7 +193,7 @@ class Trials {
 
   // The device that launches from now on find; false where the machine has one of one size.
   bool play(Played size) {
-    const int few = machine_.play_small(size == Played::small);
+    const int few = machine_.play_small(size == Played::small, buffers_.setup().request.tile.cluster);
     on_few_ = size == Played::small ? few : 0;
     return few > 0;
   }
