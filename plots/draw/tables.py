@@ -48,8 +48,8 @@ def all_tables(repo: Path, data: Data, history: History) -> Iterator[tuple[Path,
                 for row in read_csv(path, columns)]
 
     yield repo / "README.md", "milestones", milestones_table(data)
-    yield repo / "README.md", "tally", tally_table(data, history)
     page = repo / "chapters" / "LADDER.md"
+    yield page, "tally", tally_table(data, history)
     yield page, "table", with_provenance(history, *ladder_table(data), name_files=False)
     yield page, "tree", tree(data.chapters)
     yield page, "problems", problems_table(data)

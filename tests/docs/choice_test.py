@@ -40,7 +40,7 @@ class ChoiceTest(unittest.TestCase):
                 self.assertIn(f"| {mean} | {worst} | {over} of {timed} |", lesson)
 
     def test_one_problem_of_each_kind(self):
-        # P1, whose tiles are 64x64 by the estimate, then two splits, then 128x64: the sixth of eight
+        # By the estimate P1's tiles are 64x64, then two splits, then 128x64: the sixth of eight
         # times, the seventh, the fifth.
         times = [12.0, 11.0, 10.0, 9.0, 2.0, 2.5, 6.0, 5.0]
         p1 = "x,2026-01-01,132,3352,{},512 512 512 512 512 512 512 512,64,512," + ",".join(map(str, times))
@@ -58,8 +58,8 @@ class ChoiceTest(unittest.TestCase):
         chapters = [folder for folder in sorted((ROOT / "chapters").iterdir()) if "for_each_config(F f)" in text_of(folder / "choose.cuh")]
         self.assertGreaterEqual({folder.name[:3] for folder in chapters}, {"07l", "07m", "07n", "07o", "07p", "07r"})
         for folder in chapters:
-            # 07l: <consumers of 64 columns, rows, stages, blocks along N, along K>; 07p: <rows, stages,
-            # blocks of 128>.
+            # 07l: <consumers of 64 columns, rows, stages, blocks along N, along K>;
+            # 07p: <rows, stages, blocks of 128>.
             made = set()
             for words in re.findall(r"f\(Config<([\d, ]+)>", text_of(folder / "choose.cuh")):
                 numbers = [int(word) for word in words.split(", ")]
@@ -67,7 +67,7 @@ class ChoiceTest(unittest.TestCase):
                     made.add((numbers[0], 128 * (numbers[2] if len(numbers) > 2 else 1)))
                 else:
                     made.add((numbers[1], 64 * numbers[0], *([math.prod(numbers[3:])] if numbers[3:] else [])))
-            line = re.search(r"\.tiles = \{(.*)\},", text_of(folder / "main.cu"))[1]
+            line = re.search(r"\.tiles =\s+\{(.*)\},", text_of(folder / "main.cu"))[1]
             named = [tuple(map(int, tile.split(", "))) for tile in re.findall(r"\{([\d, ]+)\}", line)]
             with self.subTest(chapter=folder.name):
                 self.assertEqual((made, len(named)), (set(named), len(made)))

@@ -120,8 +120,8 @@ class PlotsCase(unittest.TestCase):
             describe(self.repo, name, previous, tile_clusters=["128x64 with 1x1", "64x64 with 1x1"])
             (chapter / "kernel.cuh").write_text("same\n  " + name + "\n")
             (chapter / "README.md").write_text(text)
-        (self.repo / "README.md").write_text("<!-- milestones -->\n<!-- /milestones -->\n<!-- tally -->\n<!-- /tally -->\n")
-        (self.repo / "chapters" / "LADDER.md").write_text(text)
+        (self.repo / "README.md").write_text("<!-- milestones -->\n<!-- /milestones -->\n")
+        (self.repo / "chapters" / "LADDER.md").write_text(text + "<!-- tally -->\n<!-- /tally -->\n")
 
     def measure(self, name: str = "all.csv", **changed: object) -> None:
         shapes = [(name, m) for name, some in SETS.items() for m in some]

@@ -165,12 +165,13 @@ class PublishedTest(unittest.TestCase):
                      if row.chapter == best.chapter and row.peer.startswith("cublas") and results.run_of(row) == results.run_of(ours))
         fastest = next(row for row in self.data.of_set("skewed")[0] if (row.chapter, row.us_median) == (best.chapter, uneven))
         self.assertEqual(best.peer, "cublas_strided")
-        self.assertIn(f"cuBLAS {best.tflops:.0f}, which counts as [level](#beside-other-libraries); with 32 groups of "
+        self.assertIn(f"cuBLAS {best.tflops:.0f}, which counts as [level](chapters/LADDER.md#beside-other-libraries); with 32 groups of "
                       f"{min(sets.problems()['skewed'][0][0])} to {fastest.m_max} rows 07l makes", text)
         self.assertIn(f", cuBLAS {fastest.tflops:.0f}. On thirty random problems", text)
         self.assertTrue(results.within_noise(ours, best))
         beside_01 = next(row for row in self.data.of_set("prefill")[0] if (row.chapter, row.peer) == ("01_naive", best.peer))
         self.assertIn(f"cuBLAS makes {best.tflops:.0f} beside 07l and {beside_01.tflops:.0f} beside 01", ladder)
+        self.assertIn(f"cuBLAS makes {best.tflops:.0f} on `prefill` beside 07l, and {beside_01.tflops:.0f} beside 01", text)
         self.assertLess(max(best.clock_mhz, best.clock_after_mhz), min(beside_01.clock_mhz, beside_01.clock_after_mhz))
         times = {name: {row.chapter.split("_")[0]: row.us_median for row in self.data.of_set(name)[0] if row.timed and not row.peer}
                  for name in ("prefill", "skewed", "decode")}
@@ -183,8 +184,8 @@ class PublishedTest(unittest.TestCase):
                        for chapter in ("03_tensor_cores", "07l_peak_hopper"))
         self.assertTrue(results.within_noise(third, last), "the front page says that nothing is gained after 03")
 
-    def test_libraries_on_the_front_page(self):
-        text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    def test_libraries(self):
+        front, text = (" ".join((ROOT / page).read_text(encoding="utf-8").split()) for page in ("README.md", "chapters/LADDER.md"))
         rows = [row for row in self.data.compared if row.chapter == "07l_peak_hopper" and row.timed and row.peer != "cublas_plain"]
         found = tables.problems_of(rows)
         sizes = Counter(name for name, _ in found)
@@ -204,16 +205,16 @@ class PublishedTest(unittest.TestCase):
         self.assertIn(f"On `drawn`, with an early start, 07l takes {100 - 100 / mean:.0f} % less time than the fastest library on the "
                       "geometric mean", text)
         self.assertEqual(len(drawn), 30)
-        without, early = (f"it is faster on {some['won']}, level on {some['level']} and slower on {some['lost']}." for some in
+        without, early = (f"it is faster on {some['won']}, level on {some['level']} and slower on {some['lost']}" for some in
                           (outcomes["pdl"], outcomes[""]))
-        self.assertIn(f"the fastest of cuBLAS, CUTLASS, PyTorch and Triton: {without} If it may start before the previous kernel "
-                      f"has ended, as CUTLASS and Triton may, {early}", text)
+        self.assertIn(f"the fastest of cuBLAS, CUTLASS, PyTorch and Triton: {without}. If it may start before the previous kernel "
+                      f"has ended, as CUTLASS and Triton may, {early}", front)
         ratio, (groups, m_total, m_max, n, k), library = min(drawn)
         rows = f"{'' if groups * m_max == m_total else 'at most '}{m_max} rows"
         self.assertIn(f"on {groups} groups of {rows}, N={n} K={k}, {100 / ratio - 100:.0f} % more than {library}.", text)
 
-    def test_gradients_on_the_front_page(self):
-        text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    def test_gradients(self):
+        text = " ".join((ROOT / "chapters/LADDER.md").read_text(encoding="utf-8").split())
         chapter = next(each for each in self.data.chapters if each.id == "10a_weight_gradient")
         ratios, outcomes = [], []
         for ours in self.data.rows_of(chapter):
