@@ -21,6 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from plots.draw.changes import History
@@ -78,6 +79,7 @@ def command_for(chapter: str) -> list[str]:
     raise NotCompiled(f"build/compile_commands.json has no {chapter}: configure all chapters first")
 
 
+@cache
 def ptx_of(chapter: str, tree: Path) -> str:
     words = command_for(chapter)
     arch = re.search(r"arch=(compute_\w+)", " ".join(words))[1]

@@ -52,8 +52,7 @@ struct Chapter {
   List<const char*> options{};      // of its own, by name, as --help lists them
   // Legal values of --tile, and --cluster; the first is the default.
   List<ClusterTileShape> tiles{};
-  // Other types, offsets and layouts of B than the first have the first size alone, without
-  // --cluster.
+  // Other types, offsets and layouts of B than the first have the first size alone.
   bool one_tile_for_others = false;
   // Without --tile the chapter chooses, and Problem::tile() is 0x0.
   bool chooses_tile = false;
