@@ -50,7 +50,7 @@ double estimate(const Sizes& sizes, const Device& device) {
                slices = std::ceil(sizes.k / double(BK * C::SPLIT));
   // Where K is an odd multiple of 8, every other row of A and of B begins within a sector of 32 bytes.
   const double misaligned = sizes.k % 16 == 0 ? 1 : 1.6;
-  const double around = C::SPLIT > 2 ? 2000 : C::CLUSTER > 1 ? 700 : 1000;
+  const double per_tile = C::SPLIT > 2 ? 2000 : C::CLUSTER > 1 ? 700 : 1000;
   // Six groups, one of each kind: tiles in a column, their cycles together, the longest one's.
   double tiles = 0, cycles = 0, longest = 0;
   for (const double of_average : SIXTHS) {
@@ -62,8 +62,8 @@ double estimate(const Sizes& sizes, const Device& device) {
     const double multiply = rows * C::BN * BK / 2048.0;  // 2048 multiply-adds a cycle
     const double fetch = (rows / C::CLUSTER + C::BN) * ROW_BYTES / 56.0 * misaligned;  // 56 bytes a cycle
     const double latency = 2600.0 / C::STAGES;
-    // (2) A block's part of a tile: its slices, and `around`, fitted: all else that a tile costs.
-    const double tile_cycles = slices * std::max({multiply, fetch, latency, 330.0}) + around;
+    // (2) A block's part of a tile: its slices, and `per_tile`, fitted: all else that a tile costs.
+    const double tile_cycles = slices * std::max({multiply, fetch, latency, 330.0}) + per_tile;
     tiles += tiles_m;
     cycles += tiles_m * tile_cycles;
     longest = std::max(longest, tile_cycles);
@@ -82,9 +82,9 @@ double estimate(const Sizes& sizes, const Device& device) {
   const double all_tiles = rounds <= 1 ? longest : (rounds + std::ceil(rounds)) / 2 * cycles / tiles;
   // [/rounds]
   // [launch]
-  // (4) The launch: its tiles and `ends`, fitted: what a launch costs once.
-  const double ends = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);
-  const double by_tiles = ends + all_tiles;
+  // (4) The launch: its tiles and `per_launch`, fitted: what a launch costs once.
+  const double per_launch = (C::BLOCKS > 1 ? 2000 : 0) + (C::HOLDS_ROWS ? 3500 : 300);
+  const double by_tiles = per_launch + all_tiles;
   // (5) Memory: a second bound. `bytes` are the same for all configurations: where they take
   // longest, the other two terms decide. The BN term is a fit. In splits too it has the slices of
   // all of K, rounded down: with a block's own, splits were chosen that took longer.

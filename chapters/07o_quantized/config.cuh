@@ -54,8 +54,8 @@ struct Config {
   static_assert(SPLIT == 1 || (CONSUMERS == 1 && BM <= STORE_ROWS), "splits of larger tiles are untested");
   static_assert(STEP / CLUSTER % 8 == 0);  // a block's rows of A begin where TMA's swizzle repeats
   static constexpr bool HOLDS_ROWS = BM > STORE_ROWS;  // the other rows wait in registers
-  // HOLDS_ROWS also decides setmaxnreg (kernel.cuh) and `ends` (choose.cuh), meant for BM > 128. So
-  // with another STORE_ROWS let these two test BM > 128 instead.
+  // HOLDS_ROWS also decides setmaxnreg (kernel.cuh) and `per_launch` (choose.cuh), meant for
+  // BM > 128. So with another STORE_ROWS let these two test BM > 128 instead.
   static_assert(STORE_ROWS == 128);
   static_assert(BM % STEP == 0 && BM <= 256, "a box and wgmma's N have at most 256 rows");
   static_assert(BM <= 2 * STORE_ROWS, "held rows go where the first STORE_ROWS were");

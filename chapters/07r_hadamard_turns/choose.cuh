@@ -28,12 +28,12 @@ constexpr int EARLY_ROWS = 48;
 constexpr double SIXTHS[] = {0.4, 0.6, 0.8, 0.9, 1.2, 2.1};
 static_assert(sizeof(SIXTHS) == 6 * sizeof(double), "estimate divides by 6");
 
-// Cycles of the launch, as far as they tell configurations apart: parts (1) to (4), a shorter form of
-// 07l's. `shared`, `around`, `end` and the half in (2) are new and assumed. `around` is a guess: 07l
-// has 700 and 1000, with its epilogue. Of `end` only the sum for 192 rows, 4,924, has a source: 07m's
-// epilogue took 3,300 cycles (stamped once, taken to be of 256 rows), with twice the warps, and
-// 3,300 * 2 * 192 / 256 = 4,950. All other constants are 07l's, most of them fitted to timed problems
-// of its own kernel. None was fitted to this one.
+// Cycles of the launch, as far as they tell configurations apart: parts (1) to (4), a shorter form
+// of 07l's. `shared`, `per_tile`, `end` and the half in (2) are new and assumed. `per_tile` is a
+// guess: 07l has 700 and 1000, with its epilogue. Of `end` only the sum for 192 rows, 4,924, has a
+// source: 07m's epilogue took 3,300 cycles (stamped once, taken to be of 256 rows), with twice the
+// warps, and 3,300 * 2 * 192 / 256 = 4,950. All other constants are 07l's, most of them fitted to
+// timed problems of its own kernel. None was fitted to this one.
 // [estimate]
 template <class C>
 double estimate(const Sizes& sizes, int multiprocessors) {
@@ -54,8 +54,8 @@ double estimate(const Sizes& sizes, int multiprocessors) {
     const double shared = (C::PAIRS * (PAIR + rows) + rows + C::BN) * ROW_BYTES / 128;
     // (2) A tile: its slices. But where these take less than its end, half of both together: each
     // consumer takes so long for a tile, and the two are at work at the same time.
-    const double around = C::CLUSTER > 1 ? 200 : 400, end = 700 + rows * 22;
-    const double main = slices * std::max({multiply, fetch, latency, shared}) + around;
+    const double per_tile = C::CLUSTER > 1 ? 200 : 400, end = 700 + rows * 22;
+    const double main = slices * std::max({multiply, fetch, latency, shared}) + per_tile;
     const double tile = std::max(main, (main + end) / 2);
     tiles += tiles_m;
     cycles += tiles_m * tile;
