@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
       .sets = {"smoke", "edges", "long", "skewed", "prefill", "decode", "step", "skew", "many", "random",
                "peers", "moe", "few_tiles"},
       .options = {"offsets", "tile", "tune"},
-      // Those of for_each_config in choose.cuh: BM, BN and a worker's blocks.
+      // BM, BN and a worker's blocks of each configuration in choose.cuh. --tile without --cluster is
+      // the first of its size.
       .tiles =
           {{256, 128, 2}, {256, 128}, {128, 128}, {64, 128}, {128, 64}, {64, 64, 4}, {64, 64, 2}, {64, 64}},
       .chooses_tile = true,
