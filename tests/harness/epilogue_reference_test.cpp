@@ -77,6 +77,11 @@ TEST(Products, ThatMayOverflowOnTheirWayAreAlsoInfinite) {
 }
 
 // bmax, norm, code, S, q and D of the largest value.
+// As an element of a block is scaled whose largest magnitude is known.
+Range scaled(const EpilogueReference& reference, const Range& v, uint32_t code, const Range& largest) {
+  return reference.scaled(v, code, reference.factor(code, largest));
+}
+
 TEST(Scales, OfWorkedBlocks) {
   struct Block {
     float largest, norm;
@@ -95,7 +100,7 @@ TEST(Scales, OfWorkedBlocks) {
     const Codes codes = p.reference().codes(point(block.largest));
     EXPECT_EQ(codes.any(), block.code) << block.largest;
     EXPECT_TRUE(codes.is_one());
-    const Range d = p.reference().scaled(point(block.largest), block.code, point(block.largest));
+    const Range d = scaled(p.reference(), point(block.largest), block.code, point(block.largest));
     EXPECT_EQ(d.lo, block.largest * block.q);
     EXPECT_TRUE(fits(block.d, Format::e4m3, d));
     EXPECT_FALSE(fits(block.d + 1, Format::e4m3, d));
@@ -135,14 +140,14 @@ TEST(SpecialValues, OfABlock) {
   Range largest = reference.largest(with_inf, 1, 2);
   EXPECT_TRUE(reference.codes(largest).has(0xFE));
   EXPECT_FALSE(reference.codes(largest).has(0xFF));
-  EXPECT_EQ(reference.scaled(point(1), 0xFE, largest).lo, 0);
-  EXPECT_TRUE(fits(0x7F, Format::e4m3, reference.scaled(point(INFINITY), 0xFE, largest)));
+  EXPECT_EQ(scaled(reference, point(1), 0xFE, largest).lo, 0);
+  EXPECT_TRUE(fits(0x7F, Format::e4m3, scaled(reference, point(INFINITY), 0xFE, largest)));
   largest = reference.largest(with_nan, 1, 2);
   EXPECT_TRUE(reference.codes(largest).has(0xFF));
   EXPECT_FALSE(reference.codes(largest).has(0xFE));
-  EXPECT_TRUE(reference.scaled(point(2), 0xFF, largest).is_nan());
+  EXPECT_TRUE(scaled(reference, point(2), 0xFF, largest).is_nan());
   // Exactly 0x7F.
-  EXPECT_FALSE(fits(0xFF, Format::e4m3, reference.scaled(point(2), 0xFF, largest)));
+  EXPECT_FALSE(fits(0xFF, Format::e4m3, scaled(reference, point(2), 0xFF, largest)));
 }
 
 TEST(Zero, HasEitherSignOnlyWhereTheValueMayBeZero) {

@@ -289,13 +289,17 @@ Codes EpilogueReference::codes(const Range& largest) const {
   return codes;
 }
 
-Range EpilogueReference::scaled(const Range& v, uint32_t code, const Range& largest) const {
-  constexpr double kNearTie = 0x1p-18;
+float EpilogueReference::factor(uint32_t code, const Range& largest) const {
   float q = product_of(norm(), reciprocal_of_power(decode(Format::ue8m0, code)));
   if (mistake_ == Mistake::unrounded_scale) q = norm() / raw(largest.most());
-  if (q > FLT_MAX && mistake_ != Mistake::no_cap) q = FLT_MAX;
+  return q > FLT_MAX && mistake_ != Mistake::no_cap ? FLT_MAX : q;
+}
+
+Range EpilogueReference::scaled(const Range& v, uint32_t code, float factor) const {
+  constexpr double kNearTie = 0x1p-18;
+  if (v.lo == v.hi && v.is_point()) return Range(product_of(v.lo, factor));  // as below, in less time
   // The scale of a block that has an infinity is 254, and that of one with NaN 255.
-  const Range scaled = times(code < 254 && v.has_numbers() ? v.numbers() : v, Range(q));
+  const Range scaled = times(code < 254 && v.has_numbers() ? v.numbers() : v, Range(factor));
   if (v.is_point() || !scaled.has_numbers()) return scaled;
   const auto moved = [&](float x, double sign) {
     return float(double(x) + sign * std::fabs(double(x)) * kNearTie);

@@ -152,8 +152,9 @@ class EpilogueReference {
   // For block-scaled outputs, `largest` is the range of max|v|.
   Range largest(const Range* values, int64_t step, int count) const;
   Codes codes(const Range& largest) const;
-  // v times the factor of a scale, what is rounded to D.
-  Range scaled(const Range& v, uint32_t code, const Range& largest) const;
+  // The factor of a scale, and v times it, what is rounded to D.
+  float factor(uint32_t code, const Range& largest) const;
+  Range scaled(const Range& v, uint32_t code, float factor) const;
   float norm() const;
   Mistake mistake() const { return mistake_; }
 

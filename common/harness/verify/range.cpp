@@ -72,7 +72,10 @@ bool is_empty(const Range& x) { return !x.has_numbers() && !x.is_infinite() && !
 
 Range times(const Range& a, const Range& b) {
   Range all;
-  if (a.has_numbers() && b.has_numbers()) {
+  if (a.lo == a.hi && b.lo == b.hi) {
+    const float product = product_of(a.lo, b.lo);
+    all.add_between(product, product);
+  } else if (a.has_numbers() && b.has_numbers()) {
     const auto [least, most] = std::minmax(
         {product_of(a.lo, b.lo), product_of(a.lo, b.hi), product_of(a.hi, b.lo), product_of(a.hi, b.hi)});
     all.add_between(least, most);
@@ -113,7 +116,8 @@ Range magnitude_of(const Range& x) {
   Range all;
   if (x.has_numbers()) {
     const float low = std::fabs(x.lo), high = std::fabs(x.hi);
-    all.add_between(x.lo <= 0 && x.hi >= 0 ? 0.0f : std::min(low, high), std::max(low, high));
+    all.lo = x.lo <= 0 && x.hi >= 0 ? 0 : std::min(low, high);
+    all.hi = std::max(low, high);
   }
   all.plus = x.is_infinite();
   all.nan = x.nan;
@@ -123,9 +127,11 @@ Range magnitude_of(const Range& x) {
 int lowest_bit(double x) {
   if (x == 0) return 1 << 20;
   if (!std::isfinite(x)) return -(1 << 20);
-  int exponent = 0;
-  const auto significand = int64_t(std::ldexp(std::frexp(std::fabs(x), &exponent), 53));
-  return exponent - 53 + std::countr_zero(uint64_t(significand));
+  const auto bits = std::bit_cast<uint64_t>(x);
+  const uint64_t fraction = bits & ((uint64_t(1) << 52) - 1);
+  const int exponent = int(bits >> 52 & 0x7FF);  // in steps of 2^-1074; 0: subnormal
+  if (exponent == 0) return std::countr_zero(fraction) - 1074;
+  return std::countr_zero(fraction | uint64_t(1) << 52) + exponent - 1075;
 }
 
 void RangeSum::add(const Range& x, float factor) {
