@@ -297,7 +297,7 @@ float EpilogueReference::factor(uint32_t code, const Range& largest) const {
 
 Range EpilogueReference::scaled(const Range& v, uint32_t code, float factor) const {
   constexpr double kNearTie = 0x1p-18;
-  if (v.lo == v.hi && v.is_point()) return Range(product_of(v.lo, factor));  // as below, in less time
+  if (v.lo == v.hi && v.is_point()) return Range(product_of(v.lo, factor));  // as below, sooner
   // The scale of a block that has an infinity is 254, and that of one with NaN 255.
   const Range scaled = times(code < 254 && v.has_numbers() ? v.numbers() : v, Range(factor));
   if (v.is_point() || !scaled.has_numbers()) return scaled;
