@@ -76,12 +76,12 @@ TEST(Products, ThatMayOverflowOnTheirWayAreAlsoInfinite) {
   EXPECT_TRUE(infinite.plus && infinite.nan && !infinite.minus && !infinite.has_numbers());
 }
 
-// bmax, norm, code, S, q and D of the largest value.
-// As an element of a block is scaled whose largest magnitude is known.
+// An element of a block whose largest magnitude is known, times the factor of its scale.
 Range scaled(const EpilogueReference& reference, const Range& v, uint32_t code, const Range& largest) {
   return reference.scaled(v, code, reference.factor(code, largest));
 }
 
+// bmax, norm, code, S, q and D of the largest value.
 TEST(Scales, OfWorkedBlocks) {
   struct Block {
     float largest, norm;

@@ -236,7 +236,7 @@ def taken_by(about: dict, words: list[str]) -> list[list[str]]:
         return []
     if "," in (value("--n") or "") and about["limits"]["own_sizes"] == "never":
         return []
-    # Of a tile's workers the largest that so few multiprocessors hold.
+    # The largest worker with this tile that so few multiprocessors hold.
     if words[0].isdigit() and about["clusters"] and value("--tile") and not value("--cluster"):
         clusters = [pair.split(" with ")[1] for pair in about["tile_clusters"] if pair.startswith(value("--tile") + " ")]
         words = [*words, "--cluster", max(each for each in clusters if int(each.partition("x")[0]) <= int(words[0]))]
